@@ -1,0 +1,1 @@
+"""The local platform: a single-machine server that speaks the Daytona API."""

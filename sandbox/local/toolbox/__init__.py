@@ -1,0 +1,1 @@
+"""The part of the platform that acts inside a sandbox."""
