@@ -138,14 +138,14 @@ def error_middleware(
                 request.transport.abort()
             raise failure
         in_toolbox = request.path.startswith(toolbox_prefix)
-        error = _wire_error(failure, request=request, source="DAYTONA_DAEMON" if in_toolbox else "DAYTONA_API")
+        answer = _wire_error(failure, request=request, source="DAYTONA_DAEMON" if in_toolbox else "DAYTONA_API")
         path = "/" + request.path.removeprefix(toolbox_prefix).partition("/")[2] if in_toolbox else request.path
         return web.Response(
-            status=error.status,
-            body=orjson.dumps(error.envelope(method=request.method, path=path)),
+            status=answer.status,
+            body=orjson.dumps(answer.envelope(method=request.method, path=path)),
             content_type="application/json",
             charset="utf-8",
-            headers=error.headers,
+            headers=answer.headers,
         )
 
     return render_errors
