@@ -12,6 +12,7 @@ SandboxError
 ├── RateLimitedError                              the platform asks to wait; carries how long
 ├── SnapshotBuildError                            the snapshot's build failed; carries the end of its log
 ├── SandboxLostError          (ConnectionError)   the sandbox vanished or no longer answers
+├── ClientClosedError         (RuntimeError)      a client of the platform was used after its context had ended
 ├── WaitTimeoutError          (TimeoutError)      a state was not reached in time; tells the story of the wait
 └── PlatformUnavailableError  (ConnectionError)   the platform cannot be reached or answers 5xx
 """
@@ -178,6 +179,13 @@ class SandboxLostError(SandboxError, ConnectionError):
     code = "sandbox_lost"
     source = Source.SANDBOX
     retry = RetryClass.SOON
+
+
+class ClientClosedError(SandboxError, RuntimeError):
+    """A client of the platform was used after its context had ended; keep the context open around every use."""
+
+    code = "client_closed"
+    source = Source.CONFIG
 
 
 class WaitTimeoutError(SandboxError, TimeoutError):

@@ -296,14 +296,35 @@ class Comparison(Model):
 
 
 class Timings(Model):
-    """Seconds spent, by step; ``overhead`` is what was neither snapshot, sandbox, phases nor results."""
+    """Seconds spent, by step.
+
+    ``queue`` is the wait for a free place in a shared sandbox; ``overhead`` is what was neither snapshot, sandbox,
+    queue, phases nor results.
+    """
 
     snapshot: float = 0.0
     sandbox: float = 0.0
+    queue: float = 0.0
     phases: dict[str, float] = Field(default_factory=dict)
     results: float = 0.0
     overhead: float = 0.0
     total: float = 0.0
+
+
+class SnapshotIdentity(Model):
+    """Which prepared environment a sandbox is cloned from.
+
+    Attributes:
+        snapshot_id: Daytona's id of the snapshot.
+        snapshot_name: ``validation-snapshot-<type>``.
+        definition: SHA-256 of the definition it was made from, hexadecimal; ``None`` when the platform does not tell.
+        built: True when this call built it.
+    """
+
+    snapshot_id: str
+    snapshot_name: str
+    definition: str | None = None
+    built: bool = False
 
 
 class SandboxIdentity(Model):
