@@ -1,1 +1,6 @@
-"""The part of the platform that acts inside a sandbox."""
+"""The toolbox: what answers below a sandbox's own address (sessions, processes, files)."""
+
+from .routes import Resolve, toolbox_routes
+from .toolbox import Toolbox
+
+__all__ = ["Resolve", "Toolbox", "toolbox_routes"]
