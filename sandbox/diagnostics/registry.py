@@ -1,0 +1,91 @@
+"""Which parsers there are, and what a phase's output gives when its parsers read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from sandbox.diagnostics.csc import parse_csc
+from sandbox.diagnostics.dotnet import parse_dotnet
+from sandbox.diagnostics.javac import parse_javac
+from sandbox.diagnostics.jvm import parse_jvm
+from sandbox.diagnostics.python import parse_python
+from sandbox.diagnostics.transcript import Sources, Transcript
+from sandbox.errors import ConfigurationError
+from sandbox.models import Diagnostic, Severity
+
+Parser = Callable[[Transcript], Iterable[Diagnostic]]
+
+PARSERS: Final[Mapping[str, Parser]] = {
+    "javac": parse_javac,
+    "csc": parse_csc,
+    "msbuild": parse_csc,
+    "python": parse_python,
+    "jvm": parse_jvm,
+    "dotnet": parse_dotnet,
+}
+"""Parsers by the name that ``Phase.diagnostics`` uses."""
+
+RUNTIMES: Final = frozenset({"python", "jvm", "dotnet"})
+"""Parsers that tell why a program ended; of one that ended well they have nothing to tell."""
+
+MAX_DIAGNOSTICS: Final = 200
+
+
+def find_diagnostics(
+    parsers: Sequence[str],
+    *,
+    stdout: str,
+    stderr: str,
+    phase: str,
+    files: Mapping[str, str | bytes],
+    workspace: str,
+    failed: bool = True,
+) -> tuple[Diagnostic, ...]:
+    """Reads the output of one phase.
+
+    Args:
+        parsers: Names of the parsers, as the phase lists them.
+        stdout: What it printed on standard output; control sequences may be in it.
+        stderr: What it printed on standard error.
+        phase: Name of the phase.
+        files: The request's files, relative path → text or bytes.
+        workspace: Absolute path of the directory that holds them in the sandbox.
+        failed: Whether the phase failed; if not, only compilers are read (their warnings).
+
+    Returns:
+        At most 200 findings in the order found, each once; when there were more, errors are kept before warnings and a
+        last one says how many are left out.
+
+    Raises:
+        ConfigurationError: There is no parser of such a name.
+    """
+    unknown = sorted(set(parsers) - PARSERS.keys())
+    if unknown:
+        raise ConfigurationError(
+            f"no parser {', '.join(map(repr, unknown))}", field="diagnostics", remedy=f"Known: {', '.join(PARSERS)}."
+        )
+    transcript = Transcript(stdout=stdout, stderr=stderr, phase=phase, sources=Sources(files, workspace=workspace))
+    chosen = dict.fromkeys(PARSERS[name] for name in parsers if failed or name not in RUNTIMES)
+    found: dict[tuple[object, ...], Diagnostic] = {}
+    for parser in chosen:
+        for item in parser(transcript):
+            found.setdefault((item.severity, item.path, item.line, item.column, item.code, item.message), item)
+    return _bounded(list(found.values()), phase=phase)
+
+
+def _bounded(found: list[Diagnostic], *, phase: str) -> tuple[Diagnostic, ...]:
+    if len(found) <= MAX_DIAGNOSTICS:
+        return tuple(found)
+    order = list(Severity)
+    ranked = sorted(range(len(found)), key=lambda position: (order.index(found[position].severity), position))
+    kept = [found[position] for position in sorted(ranked[:MAX_DIAGNOSTICS])]
+    rest = len(found) - MAX_DIAGNOSTICS
+    note = Diagnostic(
+        severity=Severity.INFO,
+        message=f"{rest} more {'finding is' if rest == 1 else 'findings are'} left out",
+        tool=found[0].tool,
+        code="left-out",
+        phase=phase,
+    )
+    return (*kept, note)
