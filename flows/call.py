@@ -1,0 +1,59 @@
+"""What travels beside a flow's parameters when it is called in process: live objects and secrets.
+
+Prefect serialises, hashes and stores parameters; a sink, a client's credentials or a secret have no place there. They
+wait in a context variable, which the flow takes as its first act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sandbox.connection import Credentials
+from sandbox.events import EventStream, Sink
+from sandbox.models import ValidationRequest, ValidationResult
+from sandbox.profiles import Profile
+
+if TYPE_CHECKING:
+    from flows.run_log import RunLog
+    from sandbox.validation import Validation
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """One in-process call of the flow.
+
+    Attributes:
+        request: What to validate, identified.
+        profile: Taken instead of the stored or built-in profile of the request's name.
+        credentials: Taken instead of what the environment says.
+        sinks: Where events go besides the run's own log and artifacts.
+        result: Set by the flow when there is a verdict.
+    """
+
+    request: ValidationRequest
+    profile: Profile | None = None
+    credentials: Credentials | None = None
+    sinks: Sequence[Sink] = field(default_factory=tuple)
+    result: ValidationResult | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Running:
+    """The live objects that the tasks of one flow run share.
+
+    Attributes:
+        validation: The validation itself.
+        events: Its events.
+        log: The run's log.
+    """
+
+    validation: Validation
+    events: EventStream
+    log: RunLog
+
+
+CALL: ContextVar[Call | None] = ContextVar("uom_sandbox_call", default=None)
+RUNNING: ContextVar[Running] = ContextVar("uom_sandbox_running")

@@ -1,0 +1,89 @@
+"""Untrusted text made fit for Prefect's logs and markdown artifacts.
+
+Programs print escape sequences, carriage returns, NUL bytes, HTML and fences. Logs are stored in databases that refuse
+NUL (PostgreSQL) and shown in browsers; artifacts are rendered as markdown.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# CSI, OSC (ended by BEL or ST), other two-character escapes.
+_ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,2048}(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_OVERPRINTED: Final = re.compile(r"[^\n]*\r(?!\n)")
+_BACKTICKS: Final = re.compile(r"`+")
+_MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()#+!|~$:@-])")
+
+
+def printable(text: str) -> str:
+    """Returns the text without terminal codes: what a terminal would show in the end.
+
+    A line that was printed over (``\\r``) keeps its last version; other control characters become U+FFFD.
+    """
+    text = _ANSI.sub("", text).replace("\r\n", "\n")
+    if "\r" in text:
+        text = _OVERPRINTED.sub("", text)
+    return _CONTROL.sub("\ufffd", text)
+
+
+def fenced(text: str, *, language: str = "text") -> str:
+    """Returns a markdown code block that the text cannot end."""
+    longest = max((len(found) for found in _BACKTICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"
+
+
+def escaped(text: str) -> str:
+    """Returns one line of text in which markdown and HTML find nothing to interpret."""
+    line = " ".join(printable(text).split())
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MARKDOWN.sub(r"\\\1", line)
+
+
+def shortened(text: str, *, characters: int) -> str:
+    """Returns at most so many characters, with an ellipsis where something was cut."""
+    return text if len(text) <= characters else text[: characters - 1] + "…"
+
+
+class HeadAndTail:
+    """Keeps the beginning and the end of a long text within a fixed amount of memory.
+
+    Args:
+        head: Characters kept of the beginning.
+        tail: Characters kept of the end.
+    """
+
+    def __init__(self, *, head: int, tail: int) -> None:
+        self._head_limit = head
+        self._tail_limit = tail
+        self._head: list[str] = []
+        self._head_size = 0
+        self._tail: list[str] = []
+        self._tail_size = 0
+        self.total = 0
+
+    def add(self, text: str) -> None:
+        """Appends text."""
+        self.total += len(text)
+        if room := self._head_limit - self._head_size:
+            self._head.append(text[:room])
+            self._head_size += len(self._head[-1])
+            text = text[room:]
+        if text:
+            self._tail.append(text)
+            self._tail_size += len(text)
+            if self._tail_size > 2 * self._tail_limit:
+                self._join_tail()
+
+    def _join_tail(self) -> None:
+        joined = "".join(self._tail)[-self._tail_limit :]
+        self._tail, self._tail_size = [joined], len(joined)
+
+    def text(self) -> str:
+        """Returns what is kept; a line between head and tail says how much is not."""
+        self._join_tail()
+        left_out = self.total - self._head_size - self._tail_size
+        middle = f"\n[… {left_out} characters left out …]\n" if left_out else ""
+        return "".join((*self._head, middle, *self._tail))

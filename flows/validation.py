@@ -1,0 +1,266 @@
+"""The flow ``validate`` and its five tasks.
+
+A program's failure is a completed run whose state carries the outcome's name; the run fails only when there is no
+verdict. Tasks are thin: what they do is ``sandbox.validation.Validation``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import anyio
+from prefect import flow, get_run_logger, task
+from prefect.blocks.system import Secret
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State, TaskRun
+from prefect.context import FlowRunContext, TaskRunContext
+from prefect.states import Completed
+from prefect.tasks import Task
+from pydantic import Field, SecretStr
+
+from blocks.credentials import DaytonaCredentials
+from flows.artifacts import Console, publish_verdict
+from flows.call import CALL, RUNNING, Call, Running
+from flows.parameters import request_from_parameters
+from flows.profile_choice import choose_profile
+from flows.publisher import PUBLISHER
+from flows.run_log import RunLog
+from sandbox.connection import Credentials, client, platform_credentials
+from sandbox.errors import ConfigurationError
+from sandbox.events import EventStream
+from sandbox.models import Outcome, PhaseResult, ValidationResult
+from sandbox.profiles import Phase, Profile
+from sandbox.retry import delay_before_retry
+from sandbox.validation import Validation
+
+CLEANUP_SECONDS: Final = 20.0
+"""Prefect gives a cancelled worker run 30 s between the request and the kill."""
+
+
+async def is_transient(task: Task[Any, Any], task_run: TaskRun, state: State[Any]) -> bool:
+    """Tells Prefect whether another attempt can help: by the class of the fault, never by its text."""
+    try:
+        await state.aresult()
+    except Exception as error:  # noqa: BLE001 - it is looked at, not handled
+        return delay_before_retry(error, attempt=1) is not None
+    return False
+
+
+@task(
+    name="ensure_snapshot",
+    task_run_name="ensure_snapshot-{profile}",
+    retries=4,
+    retry_delay_seconds=[1, 2, 4, 8],
+    retry_jitter_factor=0.3,
+    retry_condition_fn=is_transient,
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
+async def ensure_snapshot(profile: str) -> None:
+    """Sees to it that the profile's snapshot exists and is active."""
+    await RUNNING.get().validation.ensure_snapshot()
+
+
+@task(
+    name="reconcile_sandbox",
+    task_run_name="reconcile_sandbox-{profile}",
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
+async def reconcile_sandbox(profile: str) -> None:
+    """Ends with a started sandbox whose toolbox answers, and a session with the workspace in it."""
+    running = RUNNING.get()
+    await running.validation.reconcile_sandbox()
+    await running.validation.open_session()
+
+
+@task(
+    name="execute_session",
+    task_run_name="execute_session-{phase}",
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
+async def execute_session(phase: str, profile: str) -> PhaseResult:
+    """Waits for the end of the phase's command and for its last output."""
+    return await RUNNING.get().validation.finish_phase()
+
+
+@task(
+    name="stream_logs",
+    task_run_name="stream_logs-{phase}",
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
+async def stream_logs(phase: str, profile: str) -> None:
+    """Follows both output streams of the phase's command until it ends."""
+    running = RUNNING.get()
+    running.log.belongs_to(_task_run_id())
+    try:
+        await running.validation.stream_phase()
+    finally:
+        running.log.belongs_to(None)
+
+
+@task(
+    name="collect_results",
+    task_run_name="collect_results-{profile}",
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
+async def collect_results(profile: str) -> ValidationResult:
+    """Downloads and checks the result file, compares, and words the verdict."""
+    return await RUNNING.get().validation.collect_results()
+
+
+@flow(
+    name="validate",
+    description="Compiles and runs one program in an isolated sandbox and returns the verdict.",
+    persist_result=False,
+    retries=0,
+)
+async def validate(
+    profile: str,
+    files: dict[str, str] = {},  # noqa: B006 - Prefect shows the default in the form; nobody changes it
+    framework: str | None = None,
+    entry_point: str | None = None,
+    files_base64: dict[str, str] = {},  # noqa: B006
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    environment: dict[str, str] = {},  # noqa: B006
+    secret_blocks: dict[str, str] = {},  # noqa: B006
+    credentials_block: str | None = None,
+    stdin: str | None = None,
+    timeout_seconds: float | None = None,
+    phase_seconds: dict[str, float] = {},  # noqa: B006
+    no_output_seconds: float | None = None,
+    output_bytes: int | None = None,
+    result_bytes: int | None = None,
+    result: Literal["required", "optional", "none"] | None = None,
+    expected: Any = None,
+    isolation: Literal["shared", "thread", "run"] | None = None,
+) -> State[ValidationResult]:
+    """Compiles and runs one program in an isolated sandbox and returns the verdict.
+
+    The parameters are plain so that a form, a schedule or an event can give them; a wrong one fails the run with its
+    name. In-process callers use ``flows.validate`` instead.
+
+    Args:
+        profile: Name of the profile: a stored SandboxProfile block, or a built-in one.
+        files: The program: relative path → text.
+        framework: Project template; empty takes the profile's default.
+        entry_point: The file that is the program, where there are several.
+        files_base64: Further files: relative path → base64.
+        thread_id: The conversation this run belongs to.
+        run_id: Identity of the run; empty makes a new one.
+        environment: Plain environment variables; no secrets.
+        secret_blocks: Environment variable → name of the Prefect Secret block that holds its value.
+        credentials_block: Name of a DaytonaCredentials block; empty takes the environment of the worker.
+        stdin: Standard input of the last phase.
+        timeout_seconds: Seconds for all phases together.
+        phase_seconds: Seconds by phase name.
+        no_output_seconds: Silence after which a phase ends as stalled.
+        output_bytes: Bytes a phase may print.
+        result_bytes: Largest result file in bytes.
+        result: Whether the program must leave a result file.
+        expected: JSON value that the result must equal.
+        isolation: Who shares the sandbox; empty takes the profile's.
+
+    Returns:
+        A completed state named after the outcome, such as ``Passed`` or ``CompileError``, with the verdict.
+
+    Raises:
+        SandboxError: There is no verdict; the text names step, sandbox and state.
+    """
+    parameters = dict(locals())
+    logger = get_run_logger()
+    call = CALL.get()
+    CALL.set(None)
+    if call is None:
+        call = await _call_from(parameters)
+    chosen = call.profile or await choose_profile(call.request.profile, logger=logger)
+    flow_run_id = _flow_run_id()
+    framework_name, _ = chosen.framework(call.request.framework)
+    PUBLISHER.rename_flow_run(flow_run_id, f"validate-{chosen.name}-{framework_name}-{call.request.thread_id}")
+    verdict = await _run(call, profile=chosen, framework=framework_name, flow_run_id=flow_run_id)
+    call.result = verdict
+    publish_verdict(verdict, flow_run_id=flow_run_id)
+    return Completed(name=verdict.outcome.state_name, message=verdict.message, data=verdict)
+
+
+async def _run(call: Call, *, profile: Profile, framework: str, flow_run_id: UUID) -> ValidationResult:
+    """Runs the tasks, and cleans up whatever happens."""
+    log = RunLog(flow_run_id=flow_run_id)
+    console = Console(profile=profile.name, framework=framework, flow_run_id=flow_run_id)
+    request = call.request
+    async with AsyncExitStack() as stack:
+        daytona = await stack.enter_async_context(client(call.credentials or await platform_credentials()))
+        stack.callback(log.close)
+        stack.callback(console.close)
+        events = EventStream(
+            run_id=request.run_id or "", thread_id=request.thread_id or "", sinks=(*call.sinks, log, console)
+        )
+        await stack.enter_async_context(events)
+        validation = Validation(request, profile=profile, client=daytona, events=events, flow_run_id=str(flow_run_id))
+        token = RUNNING.set(Running(validation=validation, events=events, log=log))
+        try:
+            await ensure_snapshot(profile.name)
+            await reconcile_sandbox(profile.name)
+            for phase in validation.phases:
+                if (await _run_phase(validation, phase, profile)).outcome is not Outcome.PASSED:
+                    break
+            return await collect_results(profile.name)
+        finally:
+            RUNNING.reset(token)
+            with anyio.CancelScope(shield=True), anyio.move_on_after(CLEANUP_SECONDS):
+                await validation.close()
+
+
+async def _run_phase(validation: Validation, phase: Phase, profile: Profile) -> PhaseResult:
+    await validation.start_phase(phase)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(stream_logs(phase.name, profile.name))
+        execution = group.create_task(execute_session(phase.name, profile.name))
+    return execution.result()
+
+
+async def _call_from(parameters: Mapping[str, Any]) -> Call:
+    """Makes the call of a run that a deployment started: nothing but parameters and blocks."""
+    secrets: dict[str, SecretStr] = {}
+    for variable, name in parameters["secret_blocks"].items():
+        secrets[variable] = await _secret(variable, name)
+    credentials: Credentials | None = None
+    if name := parameters["credentials_block"]:
+        try:
+            block = await DaytonaCredentials.aload(name)
+        except ValueError as error:
+            raise ConfigurationError(str(error), field="credentials_block") from None
+        credentials = block.credentials()
+    request = request_from_parameters(parameters, secrets=secrets).identified()
+    return Call(request=request, credentials=credentials)
+
+
+async def _secret(variable: str, name: str) -> SecretStr:
+    try:
+        block = await Secret.aload(name)
+    except ValueError as error:
+        raise ConfigurationError(str(error), field=f"secret_blocks.{variable}") from None
+    value = block.value.get_secret_value()
+    if not isinstance(value, str):
+        raise ConfigurationError(f"the Secret block {name!r} does not hold text", field=f"secret_blocks.{variable}")
+    return SecretStr(value)
+
+
+def _flow_run_id() -> UUID:
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        raise RuntimeError("the flow body runs outside a flow run")
+    return context.flow_run.id
+
+
+def _task_run_id() -> UUID | None:
+    context = TaskRunContext.get()
+    return context.task_run.id if context is not None else None
