@@ -23,13 +23,19 @@ _NOT_STARTED = -1
 _SHELLS = ("bash", "sh")
 _NOT_FOUND = 127
 
-# Compiled under a name that linecache knows, so that a traceback shows the lines. The code runs as ``__main__``, with
+# The code is compiled under a name that linecache knows, so that a traceback shows its lines; it runs as ``__main__``, with
 # nothing of the loader left in sight and its standard input at the end.
 _PYTHON_LOADER = """\
 def _load():
     import linecache, sys
     text = sys.stdin.buffer.read().decode("utf-8")
     linecache.cache["<code>"] = (len(text), None, text.splitlines(True), "<code>")
+    def show(kind, error, trace):
+        import traceback
+        while trace is not None and trace.tb_frame.f_code.co_filename == "<string>":
+            trace = trace.tb_next
+        traceback.print_exception(kind, error, trace)
+    sys.excepthook = show
     del globals()["_load"]
     return compile(text, "<code>", "exec")
 exec(_load())
@@ -37,12 +43,16 @@ exec(_load())
 
 
 class Executor:
-    """Runs one-shot processes of one sandbox and kills those that are left when it stops."""
+    """Runs one-shot processes of one sandbox and kills those that are left when it stops.
+
+    Attributes:
+        running: The processes that run now.
+    """
 
     def __init__(self, box: Box, *, log_directory: Path) -> None:
         self._box = box
         self._log_directory = log_directory
-        self._running: set[Process] = set()
+        self.running: set[Process] = set()
         self._shells: tuple[str, ...] = _SHELLS
 
     async def execute(self, request: web.Request) -> web.StreamResponse:
@@ -82,7 +92,7 @@ class Executor:
 
     async def close(self) -> None:
         """Kills what still runs; the waiting requests get what there is."""
-        await asyncio.gather(*(process.kill() for process in list(self._running)), return_exceptions=True)
+        await asyncio.gather(*(process.kill() for process in list(self.running)), return_exceptions=True)
 
     async def _run(
         self,
@@ -123,7 +133,7 @@ class Executor:
 
     async def _collect(self, process: Process, log: CommandLog, *, text: str, timeout: float | None) -> int:
         """Returns the exit code once the output is complete; the whole tree is killed if it does not come to that."""
-        self._running.add(process)
+        self.running.add(process)
         ended = lost = False
         try:
             async with asyncio.timeout(timeout):
@@ -145,7 +155,7 @@ class Executor:
                     await asyncio.shield(process.kill())
             process.stdout.close()
             process.stderr.close()
-            self._running.discard(process)
+            self.running.discard(process)
         if lost:
             raise box_lost()
         return exit_code_of(waiting.result())
