@@ -1,0 +1,137 @@
+"""The base layer: the lowest layer of every box, with mount points, links and a copy of what programs need of /etc."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from .places import Places
+from .toolchains import Toolchain
+
+_VERSION = 1
+HOST_DIRECTORIES = ("bin", "sbin", "lib", "lib64", "lib32", "libx32")
+_MOUNT_POINTS = (
+    "usr",
+    "proc",
+    "dev",
+    "tmp",
+    "run",
+    "etc",
+    "home/sandbox",
+    "opt",
+    "srv",
+    "mnt",
+    "var/tmp",
+    "var/log",
+    "root",
+    "sandbox",
+)
+
+# Read by programs below /usr: hundreds of links there lead through /etc (alternatives of java and mvn, the trust store,
+# conf and security of Debian's JDK). Named one by one; /etc itself is never shown.
+_ETC = (
+    "alternatives", "java", "maven", "ssl/certs", "ssl/openssl.cnf", "ca-certificates.conf", "ld.so.cache", "ld.so.conf",
+    "ld.so.conf.d", "nsswitch.conf", "localtime", "timezone", "mime.types", "services", "protocols", "os-release",
+    "debian_version", "gai.conf", "host.conf", "profile", "profile.d", "bash.bashrc", "inputrc", "terminfo", "login.defs",
+    "python3", "python3.11", "fonts", "pki", "crypto-policies", "redhat-release", "alpine-release",
+)  # fmt: skip
+_ETC_PATTERNS = ("java-*", "openjdk-*")
+
+_WRITTEN = {
+    "passwd": (
+        "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+        "sandbox:x:1000:1000:sandbox:/home/sandbox:/bin/bash\n"
+        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+    ),
+    "group": "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
+    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    "hostname": "sandbox\n",
+    "resolv.conf": "# Names are resolved by the proxy of the sandbox platform.\n",
+}
+
+
+def base_fingerprint(toolchains: Sequence[Toolchain]) -> str:
+    """Returns a short text that changes when the host's toolchains or the copied files change."""
+    digest = hashlib.sha256(f"base {_VERSION}\n".encode())
+    for path in _sources():
+        found = path.lstat()
+        digest.update(
+            f"{path} {found.st_mode} {found.st_size} {found.st_mtime_ns}\n".encode("utf-8", "surrogateescape")
+        )
+    jvm = Path("/usr/lib/jvm")
+    if jvm.is_dir():
+        for home in sorted(jvm.iterdir()):
+            release = home / "release"
+            digest.update(f"{home} {os.readlink(home) if home.is_symlink() else ''}\n".encode())
+            if release.is_file():
+                digest.update(release.read_bytes())
+    for tool in ("python3", "mvn", "javac", "bash", "dotnet"):
+        found_at = shutil.which(tool, path="/usr/local/bin:/usr/bin:/bin")
+        digest.update(f"{tool} {os.path.realpath(found_at) if found_at else None}\n".encode())
+    for toolchain in toolchains:
+        found = toolchain.path.stat()
+        digest.update(f"{toolchain.path} {found.st_ino} {found.st_mtime_ns} {toolchain.search_paths}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def build_base(places: Places, toolchains: Sequence[Toolchain], *, fingerprint: str) -> Path:
+    """Returns the base layer of this fingerprint, written if it is not there yet. Blocks for some ten milliseconds."""
+    target = places.base / fingerprint
+    if target.is_dir():
+        return target
+    building = places.trash / f"base-{uuid.uuid4().hex}"
+    building.mkdir(mode=0o755)
+    for name in _MOUNT_POINTS:
+        (building / name).mkdir(parents=True, exist_ok=True)
+    for toolchain in toolchains:
+        (building / toolchain.path.relative_to("/")).mkdir(parents=True, exist_ok=True)
+    for name in HOST_DIRECTORIES:
+        host = Path("/", name)
+        if host.is_symlink():
+            (building / name).symlink_to(host.readlink())
+        elif host.is_dir():
+            (building / name).mkdir()
+    for path in _sources():
+        _copy(path, building / path.relative_to("/"))
+    for name, text in _WRITTEN.items():
+        (building / "etc" / name).write_text(text, encoding="utf-8")
+    (building / "etc/mtab").symlink_to("/proc/self/mounts")
+    for directory, names, files in os.walk(building):
+        places.give(Path(directory))
+        for name in (*names, *files):
+            places.give(Path(directory, name))
+    building.rename(target)
+    return target
+
+
+def _sources() -> Iterator[Path]:
+    """Yields every file, link and directory of /etc that is copied, parents first."""
+    etc = Path("/etc")
+    tops = {etc / name for name in _ETC} | {path for pattern in _ETC_PATTERNS for path in etc.glob(pattern)}
+    for top in sorted(tops):
+        if not os.path.lexists(top):
+            continue
+        yield top
+        if top.is_dir() and not top.is_symlink():
+            for directory, names, files in os.walk(top):
+                names.sort()
+                for name in sorted((*names, *files)):
+                    yield Path(directory, name)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copies one entry; what others may not read is left out, as is anything but files, links and directories."""
+    found = source.lstat()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if stat.S_ISLNK(found.st_mode):
+        target.symlink_to(source.readlink())
+    elif stat.S_ISDIR(found.st_mode):
+        target.mkdir(exist_ok=True)
+    elif stat.S_ISREG(found.st_mode) and found.st_mode & stat.S_IROTH:
+        shutil.copyfile(source, target)
+        target.chmod(0o755 if found.st_mode & stat.S_IXOTH else 0o644)

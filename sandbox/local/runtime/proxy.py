@@ -1,0 +1,296 @@
+"""The only way out of a box: an HTTP proxy that listens inside the box's network namespace and runs in the server.
+
+The agent makes the listening socket inside and hands it out; connections leave from the server's own namespace, after
+the gate has agreed to the very address that is connected to. CONNECT and absolute-form requests are served; everything
+else of the network (UDP, DNS, other TCP) does not exist in a box.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from .errors import BoxLostError
+from .interface import NetworkPolicy
+from .policy import Gate, IPAddress, IPNetwork
+
+PROXY_PORT = 3128
+_LONGEST_HEAD = 32 * 1024
+_MOST_CONNECTIONS = 64
+_CHUNK = 256 * 1024
+_HEAD_SECONDS = 30.0
+_CONNECT_SECONDS = 15.0
+_IDLE_SECONDS = 600.0
+
+_log = logging.getLogger(__name__)
+
+
+class _DeniedError(Exception):
+    """The answer to a request that is not served: status and text."""
+
+    def __init__(self, status: str, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    task: asyncio.Task[None]
+    host: str = ""
+    address: IPAddress | None = None
+    port: int = 0
+    received: int = 0
+    sent: int = 0
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
+
+
+class BoxProxy:
+    """The proxy of one box.
+
+    Args:
+        box_id: For the log.
+        policy: See ``NetworkPolicy``.
+        extra_public: See ``Gate``.
+
+    Raises:
+        PolicyError: The policy cannot be enforced.
+    """
+
+    def __init__(self, box_id: str, *, policy: NetworkPolicy, extra_public: Sequence[IPNetwork] = ()) -> None:
+        self._box_id = box_id
+        self._extra_public = extra_public
+        self._gate = Gate(policy, extra_public=extra_public)
+        self._server: asyncio.Server | None = None
+        self._connections: set[_Connection] = set()
+
+    @property
+    def policy(self) -> NetworkPolicy:
+        """The policy in force."""
+        return self._gate.policy
+
+    @property
+    def listening(self) -> bool:
+        """True once the proxy accepts connections."""
+        return self._server is not None
+
+    async def serve(self, descriptor: int) -> None:
+        """Accepts on a listening socket that came out of the box; owns the descriptor from now on.
+
+        Raises:
+            BoxLostError: It is no listening TCP socket.
+        """
+        listening = socket.socket(fileno=descriptor)
+        try:
+            if (
+                listening.family != socket.AF_INET
+                or listening.type != socket.SOCK_STREAM
+                or not listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+            ):
+                raise BoxLostError("the box's agent sent something that is no listening socket")
+            listening.setblocking(False)
+            self._server = await asyncio.start_server(self._accepted, sock=listening, limit=_LONGEST_HEAD)
+        except BaseException:
+            listening.close()
+            raise
+
+    async def set_policy(self, policy: NetworkPolicy) -> None:
+        """Takes a new policy and cuts the connections it does not allow.
+
+        Raises:
+            PolicyError: The policy cannot be enforced; the old one stays.
+        """
+        gate = Gate(policy, extra_public=self._extra_public)
+        self._gate = gate
+        await self._cut(
+            [
+                connection
+                for connection in self._connections
+                if connection.address is None or not gate.allows(connection.host, connection.address, connection.port)
+            ]
+        )
+
+    async def close(self) -> None:
+        """Stops listening and cuts every connection."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        await self._cut(list(self._connections))
+
+    async def _cut(self, connections: Sequence[_Connection]) -> None:
+        for connection in connections:
+            connection.task.cancel()
+        await asyncio.gather(*(connection.task for connection in connections), return_exceptions=True)
+
+    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= _MOST_CONNECTIONS:
+            writer.transport.abort()
+            return
+        task = asyncio.create_task(self._handle(reader, writer), name=f"box {self._box_id}: connection")
+        connection = _Connection(task, writers=[writer])
+        self._connections.add(connection)
+        task.add_done_callback(lambda _: self._connections.discard(connection))
+
+    def _current(self) -> _Connection:
+        task = asyncio.current_task()
+        return next(connection for connection in self._connections if connection.task is task)
+
+    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = self._current()
+        verdict = "allowed"
+        try:
+            await self._serve_one(connection, reader, writer)
+        except _DeniedError as denied:
+            verdict = denied.status
+            body = f"{denied}\n".encode()
+            head = f"HTTP/1.1 {denied.status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
+            writer.write(head.encode() + b"Connection: close\r\n\r\n" + body)
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_HEAD_SECONDS):
+                    await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            verdict = f"broken: {type(error).__name__}"
+        finally:
+            for end in connection.writers:
+                if asyncio.current_task() is not None and end.is_closing():
+                    continue
+                end.close()
+            _log.info(
+                "box %s: %s:%d %s, %d bytes in, %d bytes out",
+                self._box_id,
+                connection.host,
+                connection.port,
+                verdict,
+                connection.received,
+                connection.sent,
+            )
+
+    async def _serve_one(
+        self, connection: _Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        async with asyncio.timeout(_HEAD_SECONDS):
+            head = await reader.readuntil(b"\r\n\r\n")
+        line, _, fields = head.partition(b"\r\n")
+        parts = line.decode("latin-1").split(" ")
+        if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
+            raise _DeniedError("400 Bad Request", "this is a proxy for HTTP/1.1")
+        method, target, _ = parts
+        if method == "CONNECT":
+            connection.host, connection.port = _host_and_port(f"//{target}", default=443)
+            far_reader, far_writer = await self._connect(connection)
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        else:
+            connection.host, connection.port = _host_and_port(target, default=80)
+            far_reader, far_writer = await self._connect(connection)
+            far_writer.write(_origin_request(method, target, fields))
+        await self._relay(connection, (reader, writer), (far_reader, far_writer))
+
+    async def _connect(self, connection: _Connection) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connects to an address that the gate has checked; resolves once, so that a name cannot change in between."""
+        host, port = connection.host, connection.port
+        refusal = _DeniedError(
+            "403 Forbidden", f"the network policy of this sandbox does not allow {host}:{port} (the platform's proxy)"
+        )
+        for address in await self._addresses(host, port, refusal):
+            if not self._gate.allows(host, address, port):
+                continue
+            connection.address = address
+            try:
+                async with asyncio.timeout(_CONNECT_SECONDS):
+                    reader, writer = await asyncio.open_connection(str(address), port, limit=_LONGEST_HEAD)
+            except (OSError, TimeoutError) as error:
+                refusal = _DeniedError("502 Bad Gateway", f"{host}:{port} cannot be reached: {error or 'timeout'}")
+                continue
+            connection.writers.append(writer)
+            return reader, writer
+        raise refusal
+
+    async def _addresses(self, host: str, port: int, refusal: _DeniedError) -> list[IPAddress]:
+        try:
+            return [ipaddress.ip_address(host)]
+        except ValueError:
+            pass
+        if not self._gate.looks_up(host, port):
+            raise refusal
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, TimeoutError, UnicodeError) as error:
+            raise _DeniedError("502 Bad Gateway", f"{host} cannot be resolved: {error or 'timeout'}") from error
+        return [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+
+    async def _relay(
+        self,
+        connection: _Connection,
+        near: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        far: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    ) -> None:
+        async def outward() -> None:
+            async for chunk in _chunks(near[0]):
+                connection.sent += len(chunk)
+                far[1].write(chunk)
+                await far[1].drain()
+            if far[1].can_write_eof():
+                far[1].write_eof()
+
+        async def inward() -> None:
+            async for chunk in _chunks(far[0]):
+                connection.received += len(chunk)
+                near[1].write(chunk)
+                await near[1].drain()
+            if near[1].can_write_eof():
+                near[1].write_eof()
+
+        tasks = [asyncio.create_task(outward()), asyncio.create_task(inward())]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _chunks(reader: asyncio.StreamReader):  # type: ignore[no-untyped-def]
+    while True:
+        async with asyncio.timeout(_IDLE_SECONDS):
+            chunk = await reader.read(_CHUNK)
+        if not chunk:
+            return
+        yield chunk
+
+
+def _host_and_port(target: str, *, default: int) -> tuple[str, int]:
+    try:
+        parts = urlsplit(target)
+        port = parts.port or default
+    except ValueError as error:
+        raise _DeniedError("400 Bad Request", f"cannot read the address: {error}") from error
+    if parts.scheme not in {"", "http"} or not parts.hostname:
+        raise _DeniedError("400 Bad Request", "send an absolute http:// address, or CONNECT for anything else")
+    return parts.hostname, port
+
+
+def _origin_request(method: str, target: str, fields: bytes) -> bytes:
+    """Returns the head as the origin server wants it; one request a connection, so nothing can slip behind the gate."""
+    parts = urlsplit(target)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    kept = [
+        line
+        for line in fields.split(b"\r\n")
+        if line
+        and line.split(b":", 1)[0].strip().lower() not in {b"connection", b"proxy-connection", b"host"}
+        and not line.lower().startswith(b"proxy-")
+    ]
+    host = parts.netloc.rpartition("@")[2]
+    lines = [
+        f"{method} {path} HTTP/1.1".encode("latin-1"),
+        b"Host: " + host.encode("latin-1"),
+        *kept,
+        b"Connection: close",
+    ]
+    return b"\r\n".join(lines) + b"\r\n\r\n"
