@@ -1,0 +1,142 @@
+"""What a program prints: kept within bounds, and taken over from a log stream that may break.
+
+Both work on text as the SDK's log stream delivers it: decoded per stream, invalid bytes replaced by U+FFFD.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from sandbox.models import StreamOutput
+
+HEAD_BYTES: Final = 64 * 1024
+"""What is kept of the beginning of a stream."""
+
+TAIL_BYTES: Final = 192 * 1024
+"""What is kept of the end of a stream."""
+
+_REPLACEMENT: Final = "\ufffd"
+
+
+def utf8_size(text: str) -> int:
+    """Returns the length of ``text`` in bytes of UTF-8; a replaced byte counts as the three bytes of U+FFFD."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+class OutputCollector:
+    """Keeps head and tail of one stream and counts all of it; memory stays bounded however much comes.
+
+    Args:
+        head: Bytes to keep of the beginning.
+        tail: Bytes to keep of the end.
+    """
+
+    def __init__(self, *, head: int = HEAD_BYTES, tail: int = TAIL_BYTES) -> None:
+        self._head_limit = head
+        self._tail_limit = tail
+        self._head: list[bytes] = []
+        self._head_size = 0
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self.total_bytes = 0
+        """Bytes seen so far."""
+
+    def add(self, text: str) -> int:
+        """Takes a chunk and returns its size in bytes."""
+        data = text.encode("utf-8", "replace")
+        self.total_bytes += len(data)
+        size = len(data)
+        if self._head_size < self._head_limit:
+            cut = _boundary(data, self._head_limit - self._head_size)
+            if cut < size:
+                # The head ends here for good, also when a wide character left a few bytes of it unused.
+                self._head_limit = self._head_size + cut
+            self._head.append(data[:cut])
+            self._head_size += cut
+            data = data[cut:]
+        if data:
+            self._tail.append(data)
+            self._tail_size += len(data)
+            while self._tail_size - len(self._tail[0]) >= self._tail_limit:
+                self._tail_size -= len(self._tail.popleft())
+            if len(self._tail) > 256:
+                # Many small chunks cost more than their bytes; one string again, now and then.
+                joined = b"".join(self._tail)
+                self._tail = deque((joined[-2 * self._tail_limit :],))
+                self._tail_size = len(self._tail[0])
+        return size
+
+    @property
+    def output(self) -> StreamOutput:
+        """What is kept, decoded; cut only between characters."""
+        tail = b"".join(self._tail)
+        if len(tail) > self._tail_limit:
+            tail = tail[-self._tail_limit :]
+        start = 0
+        kept_all = self._head_size + len(tail) == self.total_bytes
+        if not kept_all:
+            while start < len(tail) and start < 4 and tail[start] & 0xC0 == 0x80:
+                start += 1
+        return StreamOutput(
+            head=b"".join(self._head).decode("utf-8", "replace"),
+            tail=tail[start:].decode("utf-8", "replace"),
+            total_bytes=self.total_bytes,
+            truncated=not kept_all,
+        )
+
+    @property
+    def text(self) -> str:
+        """Head and tail as one text, with a line between them that says how much was left out."""
+        return self.output.text
+
+
+def _boundary(data: bytes, limit: int) -> int:
+    """Returns the largest cut of ``data`` of at most ``limit`` bytes that splits no character."""
+    if len(data) <= limit:
+        return len(data)
+    while limit > 0 and data[limit] & 0xC0 == 0x80:
+        limit -= 1
+    return limit
+
+
+class ReplayFilter:
+    """Takes one stream of a log over several connections, each of which replays it from the first character.
+
+    The SDK ends a broken stream by flushing its decoder: an unfinished character becomes U+FFFD although the next
+    connection will deliver it whole. Replacement characters at the end of what has come are therefore held back until
+    something follows them or the stream has ended properly.
+    """
+
+    def __init__(self) -> None:
+        self.delivered = 0
+        """Characters handed on so far, over all connections."""
+        self._skip = 0
+        self._held = 0
+
+    def begin(self) -> None:
+        """A connection begins: what was handed on before comes again and is skipped."""
+        self._skip = self.delivered
+        self._held = 0
+
+    def take(self, text: str) -> str:
+        """Returns what of a chunk is new and certain."""
+        if self._skip:
+            skipped = min(self._skip, len(text))
+            self._skip -= skipped
+            text = text[skipped:]
+        if not text:
+            return ""
+        if self._held:
+            text = _REPLACEMENT * self._held + text
+        certain = text.rstrip(_REPLACEMENT)
+        self._held = len(text) - len(certain)
+        self.delivered += len(certain)
+        return certain
+
+    def finish(self) -> str:
+        """The stream has ended properly: returns what was held back."""
+        text = _REPLACEMENT * self._held
+        self.delivered += self._held
+        self._held = 0
+        return text
