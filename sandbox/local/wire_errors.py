@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Literal
 
 import orjson
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 ErrorSource = Literal["DAYTONA_API", "DAYTONA_DAEMON", "DAYTONA_PROXY"]
 """Which part of the platform speaks: the control plane, the toolbox in a sandbox, or the way between the two."""
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _CODES: Mapping[int, str] = {
     400: "BAD_REQUEST",
@@ -107,9 +106,7 @@ def wire_timestamp(moment: datetime | None = None) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def error_middleware(
-    *, toolbox_prefix: str = "/toolbox/"
-) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
+def error_middleware(*, toolbox_prefix: str = "/toolbox/") -> Middleware:
     """Returns a middleware that turns every exception of a handler into an answer with the envelope.
 
     Put it first in the application's list, so that it also sees what other middlewares raise.

@@ -1,0 +1,1 @@
+"""What the platform knows and does: records, states, sandboxes, snapshots, builds; no HTTP."""

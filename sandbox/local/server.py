@@ -1,0 +1,194 @@
+"""The local platform as a server: one process, one port on 127.0.0.1."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+import shutil
+import socket
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from sandbox.local.api.application import API_PREFIX, TOOLBOX_PREFIX, build_application
+from sandbox.local.control.clock import Clock, SystemClock
+from sandbox.local.control.plane import ControlPlane
+from sandbox.local.control.records import SandboxRecord
+from sandbox.local.control.views import Views
+from sandbox.local.directory import LOCK_FILE, DirectoryLock, make_directory, read_key
+from sandbox.local.runtime.errors import RuntimeUnavailableError
+from sandbox.local.runtime.interface import Box, Runtime
+from sandbox.local.settings import LOOPBACK, Settings
+from sandbox.local.toolbox.toolbox import Toolbox
+from sandbox.local.version import platform_version
+
+_log = logging.getLogger(__name__)
+
+KEEP_ALIVE_SECONDS = 75.0
+"""Longer than the 30 s for which the SDK keeps idle connections, so that it never writes into one being closed."""
+
+SHUTDOWN_SECONDS = 3.0
+
+_SHELL_TEXT = re.compile(r"[\s;&|<>$`\"'()]")
+
+
+class LocalPlatform:
+    """A platform in this process; an async context manager.
+
+    Attributes:
+        settings: What it was made with.
+        plane: Its control plane, once started; tests look into it.
+
+    Args:
+        settings: Limits, directories, port.
+        clock: The time that intervals are counted by; tests replace it.
+    """
+
+    plane: ControlPlane
+
+    def __init__(self, settings: Settings, *, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self._clock = clock or SystemClock()
+        self._stack = contextlib.AsyncExitStack()
+        self._api_url: str | None = None
+        self._api_key: str | None = None
+
+    @property
+    def api_url(self) -> str:
+        """Address for ``DaytonaConfig(api_url=…)``."""
+        if self._api_url is None:
+            raise RuntimeError("the platform has not been started")
+        return self._api_url
+
+    @property
+    def api_key(self) -> str:
+        """Key for ``DaytonaConfig(api_key=…)``."""
+        if self._api_key is None:
+            raise RuntimeError("the platform has not been started")
+        return self._api_key
+
+    async def start(self) -> None:
+        """Starts everything; when this returns, requests are answered.
+
+        Raises:
+            DirectoryBusyError: Another platform uses the directory.
+            RuntimeUnavailableError: This machine cannot isolate.
+            StoreError: The state on disk cannot be used.
+            OSError: The port is taken, or the directory cannot be written.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            await self._start(stack)
+            self._stack = stack.pop_all()
+
+    async def close(self) -> None:
+        """Stops every sandbox, keeps their files, and leaves no process, mount or descriptor. May be called twice."""
+        self._api_url = None
+        stack, self._stack = self._stack, contextlib.AsyncExitStack()
+        await stack.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+        directory = self.settings.platform_directory
+        sessions = directory / "sessions"
+        await asyncio.to_thread(_prepare, directory)
+        stack.enter_context(DirectoryLock(directory / LOCK_FILE))
+        await asyncio.to_thread(_clear, sessions)
+        self._api_key = await asyncio.to_thread(read_key, directory)
+        listener = stack.enter_context(_listen(self.settings.port))
+        base_url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
+
+        runtime = _runtime(self.settings)
+        stack.push_async_callback(runtime.close)
+        await runtime.prepare()
+
+        version = platform_version()
+        self.plane = ControlPlane(
+            settings=self.settings,
+            runtime=runtime,
+            clock=self._clock,
+            directory=directory,
+            views=Views(toolbox_url=base_url + TOOLBOX_PREFIX, version=version),
+            open_toolbox=lambda record, box: self._toolbox(record, box, sessions),
+        )
+        stack.push_async_callback(self.plane.close)
+        await self.plane.start()
+
+        app = build_application(self.plane, key=self._api_key, base_url=base_url, version=version)
+        runner = web.AppRunner(
+            app, access_log=None, keepalive_timeout=KEEP_ALIVE_SECONDS, shutdown_timeout=SHUTDOWN_SECONDS
+        )
+        # On the way down the plane closes first: followers and live events end by themselves, with proper close codes.
+        stack.push_async_callback(runner.cleanup)
+        stack.push_async_callback(self.plane.close)
+        await runner.setup()
+        await web.SockSite(runner, listener).start()
+        self._api_url = base_url + API_PREFIX
+        _log.info("serving %s with the %s runtime, data in %s", self._api_url, runtime.name, directory)
+
+    def _toolbox(self, record: SandboxRecord, box: Box, sessions: Path) -> Toolbox:
+        return Toolbox(
+            box,
+            log_directory=sessions / record.id,
+            entrypoint=_entrypoint(record.recipe.entrypoint),
+            on_activity=lambda: self.plane.sandboxes.active(record.id),
+        )
+
+
+def _entrypoint(argv: list[str] | None) -> list[str] | None:
+    """Returns the program of an entrypoint; the shell form is stored as one string, as Daytona shows it."""
+    if argv is not None and len(argv) == 1 and _SHELL_TEXT.search(argv[0]):
+        return ["/bin/sh", "-c", argv[0]]
+    return argv
+
+
+def _runtime(settings: Settings) -> Runtime:
+    if settings.runtime == "docker":
+        raise RuntimeUnavailableError("UOM_RUNTIME=docker: this version isolates with bubblewrap only")
+    from sandbox.local.runtime.bubblewrap import BubblewrapRuntime
+
+    return BubblewrapRuntime(
+        data_directory=settings.platform_directory / "runtime",
+        toolchains=settings.toolchains,
+        extra_public_cidrs=settings.extra_public_cidrs,
+    )
+
+
+def _prepare(directory: Path) -> None:
+    for path in (directory.parent, directory, directory / "runtime", directory / "builds"):
+        make_directory(path)
+
+
+def _clear(sessions: Path) -> None:
+    """Session logs belong to running sandboxes; what a killed predecessor left is of no use."""
+    shutil.rmtree(sessions, ignore_errors=True)
+    sessions.mkdir(mode=0o700, exist_ok=True)
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((LOOPBACK, port))
+        listener.listen(512)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise OSError(
+            error.errno, f"cannot listen on {LOOPBACK}:{port}: {error.strerror}; UOM_PLATFORM_PORT sets it"
+        ) from error
+    except BaseException:
+        listener.close()
+        raise
+    return listener
