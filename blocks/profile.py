@@ -63,7 +63,7 @@ class SandboxProfile(Block):
     type: str = Field(
         default="",
         title="Type",
-        description="Names the snapshot (validation-snapshot-<type>) and the shared sandbox (validation-sandbox-<type>).",
+        description="Names the snapshot and the shared sandbox: validation-snapshot-<type>, validation-sandbox-<type>.",
     )
     language: str = Field(
         default="", title="Language", description="First word of the event types, such as java; lower case."

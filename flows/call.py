@@ -17,8 +17,9 @@ from sandbox.models import ValidationRequest, ValidationResult
 from sandbox.profiles import Profile
 
 if TYPE_CHECKING:
-    from flows.run_log import RunLog
     from sandbox.validation import Validation
+
+    from flows.run_log import RunLog
 
 
 @dataclass(slots=True, kw_only=True)

@@ -20,7 +20,7 @@ _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()#+!|~$:@-])")
 def printable(text: str) -> str:
     """Returns the text without terminal codes: what a terminal would show in the end.
 
-    A line that was printed over (``\\r``) keeps its last version; other control characters become U+FFFD.
+    A line that was printed over after a carriage return keeps its last version; other control characters become U+FFFD.
     """
     text = _ANSI.sub("", text).replace("\r\n", "\n")
     if "\r" in text:

@@ -122,7 +122,7 @@ class Publisher:
                         client.__enter__()
                         client_url = url
                     context.run(work, client)
-                except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on
+                except Exception as error:
                     logger.warning("an artifact could not be sent: %s: %s", type(error).__name__, error)
                 finally:
                     with self._condition:

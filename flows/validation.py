@@ -20,7 +20,8 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.context import FlowRunContext, TaskRunContext
 from prefect.states import Completed
 from prefect.tasks import Task
-from pydantic import Field, SecretStr
+from pydantic import SecretStr
+from sandbox.validation import Validation
 
 from blocks.credentials import DaytonaCredentials
 from flows.artifacts import Console, publish_verdict
@@ -35,7 +36,6 @@ from sandbox.events import EventStream
 from sandbox.models import Outcome, PhaseResult, ValidationResult
 from sandbox.profiles import Phase, Profile
 from sandbox.retry import delay_before_retry
-from sandbox.validation import Validation
 
 CLEANUP_SECONDS: Final = 20.0
 """Prefect gives a cancelled worker run 30 s between the request and the kill."""
@@ -45,7 +45,7 @@ async def is_transient(task: Task[Any, Any], task_run: TaskRun, state: State[Any
     """Tells Prefect whether another attempt can help: by the class of the fault, never by its text."""
     try:
         await state.aresult()
-    except Exception as error:  # noqa: BLE001 - it is looked at, not handled
+    except Exception as error:
         return delay_before_retry(error, attempt=1) is not None
     return False
 

@@ -1,0 +1,160 @@
+"""The words of the command line. Each command names the module that runs it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from flows.outcomes import EXIT_USAGE, exit_code_table
+
+DESCRIPTION: Final = """\
+Compiles and runs untrusted programs in isolated sandboxes and tells the verdict.
+Without a Daytona key it works on this machine alone; `uom-sandbox doctor` tells what works here."""
+
+VALIDATE: Final = """\
+Validates one program. Its output appears live, standard output on standard output and standard error on standard
+error; lines about the run go to standard error."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Ends with the exit code of wrong usage, and keeps the line breaks of our texts."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **options})
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_USAGE, f"{self.prog}: {message}\n")
+
+
+class _Assignment(argparse.Action):
+    """Collects ``NAME=VALUE`` into a dictionary."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option: str | None = None,
+    ) -> None:
+        name, equals, value = str(values).partition("=")
+        if not equals or not name:
+            parser.error(f"{option} takes NAME=VALUE, not {values!r}")
+        setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), name: value})
+
+
+def parser() -> argparse.ArgumentParser:
+    """Returns the parser of the whole command line."""
+    top = _Parser(prog="uom-sandbox", description=DESCRIPTION)
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
+    _validate(commands)
+    _demo(commands)
+    profiles = _command(commands, "profiles", "flows.cli.profiles", "list the profiles, or show one")
+    profiles.set_defaults(name=None)
+    shown = profiles.add_subparsers(metavar="show NAME", parser_class=_Parser)
+    show = shown.add_parser("show", help="show one profile as JSON")
+    show.add_argument("name", metavar="NAME")
+    show.set_defaults(module="flows.cli.profiles")
+    doctor = _command(
+        commands, "doctor", "flows.cli.doctor", "tell what works on this machine, and what to do about the rest"
+    )
+    doctor.add_argument("--json", action="store_true", help="machine-readable")
+    _platform(commands)
+    _command(commands, "up", "flows.cli.services", "start the local platform and the Prefect server").set_defaults(
+        action="up"
+    )
+    _command(commands, "down", "flows.cli.services", "stop them").set_defaults(action="down")
+    blocks = commands.add_parser("blocks", help="Prefect blocks")
+    blocks_actions = blocks.add_subparsers(required=True, metavar="ACTION", parser_class=_Parser)
+    register = _command(
+        blocks_actions, "register", "flows.cli.blocks", "register the block types and the built-in profiles"
+    )
+    register.add_argument("--overwrite", action="store_true", help="replace profile documents that were edited, too")
+    _command(commands, "version", "flows.cli.versions", "print versions")
+    return top
+
+
+def _command(commands: Any, name: str, module: str, text: str, **options: Any) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, **{"description": f"{text[0].upper()}{text[1:]}.", **options}
+    )
+    made.set_defaults(module=module)
+    return made
+
+
+def _validate(commands: Any) -> None:
+    command = _command(
+        commands,
+        "validate",
+        "flows.cli.validate",
+        "validate one program",
+        description=VALIDATE,
+        epilog=f"exit codes:\n{exit_code_table()}",
+    )
+    command.add_argument(
+        "paths", nargs="+", type=Path, metavar="PATH", help="a source file, or a directory with all its files"
+    )
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("--profile", metavar="NAME", help="language environment, such as java")
+    which.add_argument("--profile-file", type=Path, metavar="FILE", help="a profile of your own, TOML or JSON")
+    command.add_argument("--framework", metavar="NAME", help="project template inside the profile")
+    command.add_argument("--entry-point", metavar="FILE", help="the file that is the program, where there are several")
+    command.add_argument("--thread", metavar="ID", help="conversation the run belongs to")
+    command.add_argument("--isolation", choices=("shared", "thread", "run"), help="who shares the sandbox")
+    command.add_argument(
+        "--env", action=_Assignment, default={}, metavar="NAME=VALUE", help="environment variable of the program"
+    )
+    command.add_argument(
+        "--secret-env",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="pass this variable of the caller's environment on, as a secret",
+    )
+    command.add_argument("--stdin", type=Path, metavar="FILE", help="standard input of the program")
+    command.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="for all phases together")
+    command.add_argument("--expected", type=Path, metavar="FILE", help="JSON that the result must equal")
+    command.add_argument(
+        "--json",
+        action="store_true",
+        help="print the verdict as JSON on standard output; live output on standard error",
+    )
+    command.add_argument("--quiet", action="store_true", help="no live output and no lines about the run")
+
+
+def _demo(commands: Any) -> None:
+    command = _command(commands, "demo", "flows.cli.demo", "validate the examples, each with the verdict it must get")
+    command.add_argument(
+        "names", nargs="*", metavar="NAME", help="examples to run; those marked for the demo by default"
+    )
+    command.add_argument("--all", action="store_true", help="every example")
+    command.add_argument("--examples", type=Path, metavar="DIR", help="directory of the examples")
+
+
+def _platform(commands: Any) -> None:
+    platform = commands.add_parser("platform", help="the local platform", description="The local platform.")
+    actions = platform.add_subparsers(required=True, metavar="ACTION", parser_class=_Parser)
+    for name, text in (
+        ("start", "start it in the background, or find the one that runs"),
+        ("stop", "stop it; snapshots and the disks of sandboxes stay"),
+        ("status", "tell whether it runs"),
+        ("logs", "print the end of its log"),
+        ("reset", "stop it and remove all its snapshots and sandboxes"),
+    ):
+        action = _command(actions, name, "flows.cli.services", text)
+        action.set_defaults(action=f"platform {name}")
+        if name == "logs":
+            action.add_argument("--lines", type=int, default=100, metavar="N", help="how many lines (100)")
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
+    if not 0 < value <= 86_400:
+        raise argparse.ArgumentTypeError("must be more than 0 and at most 86400 seconds")
+    return value

@@ -1,0 +1,83 @@
+"""``uom-sandbox validate``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from flows.cli.program import read_program
+from flows.cli.running import quiet_prefect
+from flows.cli.running import run as run_to_end
+from flows.cli.terminal import Console, summary
+from flows.outcomes import OUTCOMES
+from flows.parameters import checked_request
+from sandbox.errors import ConfigurationError
+from sandbox.models import ValidationRequest
+from sandbox.profiles import Profile, load_profile_file
+
+
+def run(options: argparse.Namespace) -> int:
+    """Validates one program and returns the exit code of its outcome."""
+    profile = load_profile_file(options.profile_file) if options.profile_file else None
+    request = _request(options, profile)
+    # With --json, standard output is the verdict's alone.
+    console = Console(live=not options.quiet, output=sys.stderr if options.json else None)
+    quiet_prefect()
+    return run_to_end(_validate(request, profile, options, console))
+
+
+async def _validate(
+    request: ValidationRequest, profile: Profile | None, options: argparse.Namespace, console: Console
+) -> int:
+    from flows.api import prefect_api, validate
+
+    async with prefect_api(progress=console.status) as api_url:
+        result = await validate(request, on_event=console.on_event, profile=profile, progress=console.status)
+    if options.json:
+        sys.stdout.write(orjson.dumps(result.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.flush()
+    if not options.quiet:
+        links = [f"{api_url.removesuffix('/api')}/runs/flow-run/{result.flow_run_id}"] if result.flow_run_id else []
+        for line in summary(result, console, links=links):
+            console.line(line)
+    return OUTCOMES[result.outcome].exit_code
+
+
+def _request(options: argparse.Namespace, profile: Profile | None) -> ValidationRequest:
+    document: dict[str, Any] = {
+        "profile": profile.name if profile else options.profile,
+        "framework": options.framework,
+        "files": read_program(options.paths),
+        "entry_point": options.entry_point,
+        "thread_id": options.thread,
+        "environment": options.env,
+        "secrets": {name: _secret(name) for name in options.secret_env},
+        "isolation": options.isolation,
+        "limits": {"total_seconds": options.timeout} if options.timeout else {},
+    }
+    if options.stdin:
+        document["stdin"] = _read(options.stdin, "--stdin")
+    if options.expected:
+        try:
+            document["expected"] = orjson.loads(_read(options.expected, "--expected"))
+        except orjson.JSONDecodeError as error:
+            raise ConfigurationError(f"{options.expected} is not JSON: {error}", field="--expected") from None
+    return checked_request(document)
+
+
+def _secret(name: str) -> str:
+    if name not in os.environ:
+        raise ConfigurationError(f"the environment has no variable {name}", field="--secret-env")
+    return os.environ[name]
+
+
+def _read(path: Path, option: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {path}: {error.strerror}", field=option) from None
