@@ -60,11 +60,7 @@ def _absolute(path: str) -> str:
 
 
 def _describe(path: str, name: str) -> dict[str, Any]:
-    try:
-        found = os.stat(path)
-    except OSError:
-        # A link to nowhere is still an entry.
-        found = os.lstat(path)
+    found = os.stat(path)
     return {
         "name": _printable(name),
         "path": _printable(path),
@@ -117,7 +113,7 @@ def _list(*, wire: Wire, data: Sequence[int], path: str, depth: int) -> dict[str
                 try:
                     yield _describe(entry_path, name)
                 except OSError:
-                    continue
+                    continue  # gone meanwhile, or a link to nowhere, which Daytona's listing leaves out as well
                 if levels > 1 and os.path.isdir(entry_path) and not os.path.islink(entry_path):
                     inner.append((entry_path, levels - 1))
             pending.extend(reversed(inner))
@@ -233,6 +229,9 @@ def _enter(name: str) -> None:
 
 def _move(*, wire: Wire, data: Sequence[int], source: str, destination: str) -> dict[str, Any]:
     old, new = _absolute(source), _absolute(destination)
+    os.lstat(old)
+    if os.path.lexists(new):
+        raise FileExistsError(errno.EEXIST, "The destination exists", new)
     try:
         os.rename(old, new)
     except OSError as error:
