@@ -83,7 +83,8 @@ class Command:
             try:
                 await stdin.write(line)
             except BrokenPipeError:
-                raise daemon_error(410, f"command {self.id} reads no more input") from None
+                # The shell itself holds the other end for as long as the command lasts.
+                raise self._completed() from None
             if self._echo:
                 await self.log.append(Stream.STDOUT, line)
 

@@ -23,8 +23,8 @@ _NOT_STARTED = -1
 _SHELLS = ("bash", "sh")
 _NOT_FOUND = 127
 
-# The code is compiled under a name that linecache knows, so that a traceback shows its lines; it runs as ``__main__``, with
-# nothing of the loader left in sight and its standard input at the end.
+# The code is compiled under a name that linecache knows, so that a traceback shows its lines; it runs as ``__main__``,
+# with nothing of the loader left in sight and its standard input at the end.
 _PYTHON_LOADER = """\
 def _load():
     import linecache, sys

@@ -106,7 +106,7 @@ PlaceMaker = Callable[..., Coroutine[Any, Any, Place]]
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def runtime() -> AsyncIterator[Runtime]:
     root = scratch_directory()
-    made = BubblewrapRuntime(root)
+    made = BubblewrapRuntime(data_directory=root)
     try:
         await made.prepare()
         yield made
@@ -173,7 +173,7 @@ async def make_place(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Async
         yield make
     finally:
         await client.close()
-        await daytona.close()
+        await daytona.close()  # type: ignore[no-untyped-call]
         for place in places:
             await place.toolbox.close()
             await place.box.stop(force=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -40,7 +41,7 @@ async def demultiplex(chunks: Sequence[bytes], *, end: bool = True) -> tuple[byt
 @pytest.fixture(autouse=True)
 def _bytes_as_latin1(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the SDK decode byte for byte, so that a comparison sees bytes rather than replacement characters."""
-    real = sdk_stream.codecs.getincrementaldecoder
+    real = codecs.getincrementaldecoder
 
     class Codecs:
         @staticmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 from collections.abc import AsyncIterator
 
@@ -177,7 +178,7 @@ async def test_parts_of_a_download(place: Place) -> None:
         found = []
         while (part := await reader.next()) is not None:
             assert isinstance(part, aiohttp.BodyPartReader)
-            found.append((part.name, part.filename, part.headers["Content-Type"], await part.json()))
+            found.append((part.name, part.filename, part.headers["Content-Type"], json.loads(await part.read())))
     assert found[0] == ("file", "/tmp/é.json", "application/json", {})
     assert [(name, filename) for name, filename, _, _ in found[1:]] == [("error", ""), ("error", "/tmp/none")]
     errors = [error for _, _, _, error in found[1:]]
