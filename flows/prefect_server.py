@@ -140,7 +140,8 @@ def server_settings(directory: Path, *, port: int) -> dict[str, str]:
         # Without batches every task state is a transaction of its own.
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "50",
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "0.5",
+        # Whole seconds: Prefect 3.9 truncates it to an integer, and with 0 its flush loop spins (measured: one core).
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
         # The UI calls port 4200 unless it is told otherwise.
