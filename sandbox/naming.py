@@ -1,0 +1,83 @@
+"""Names and labels of the sandboxes we make."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from sandbox.models import Isolation, SnapshotIdentity
+from sandbox.profiles import Profile
+
+MANAGED_BY: Final = "managed-by"
+MANAGER: Final = "uom-sandbox"
+PROFILE: Final = "uom-profile"
+ISOLATION: Final = "uom-isolation"
+OWNER: Final = "uom-owner"
+THREAD: Final = "uom-thread"
+RUN: Final = "uom-run"
+LEASE_END: Final = "uom-lease-end"
+SNAPSHOT_ID: Final = "uom-snapshot-id"
+
+NO_LEASE: Final = "none"
+"""Lease of a sandbox that several runs share: its auto-stop and auto-delete intervals end it."""
+
+LEASE_MARGIN_SECONDS: Final = 900.0
+"""How much longer than its program a sandbox of one run is leased: uploads, downloads, waits for the platform."""
+
+
+def sandbox_name(profile: Profile, *, isolation: Isolation, thread_id: str, run_id: str) -> str:
+    """Returns the name of the sandbox a run uses: one for each profile, thread or run."""
+    if isolation is Isolation.THREAD:
+        return f"{profile.sandbox_name}-{thread_id}"
+    if isolation is Isolation.RUN:
+        return f"{profile.sandbox_name}-{run_id}"
+    return profile.sandbox_name
+
+
+def default_owner() -> str:
+    """Returns ``user@host``, for the label that says who made a sandbox."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"
+
+
+def sandbox_labels(
+    profile: Profile,
+    *,
+    isolation: Isolation,
+    snapshot: SnapshotIdentity,
+    owner: str,
+    thread_id: str,
+    run_id: str,
+    program_seconds: float,
+) -> Mapping[str, str]:
+    """Returns the labels of a new sandbox; it carries them from the create call on.
+
+    Args:
+        profile: Its profile.
+        isolation: Who shares it.
+        snapshot: What it is made from.
+        owner: Who makes it.
+        thread_id: The conversation; a label only where the sandbox belongs to it.
+        run_id: The run; likewise.
+        program_seconds: Longest time of the program, for the lease.
+    """
+    labels = {
+        MANAGED_BY: MANAGER,
+        PROFILE: profile.name,
+        ISOLATION: isolation.value,
+        OWNER: owner,
+        SNAPSHOT_ID: snapshot.snapshot_id,
+        LEASE_END: NO_LEASE,
+    }
+    if isolation is not Isolation.SHARED:
+        labels[THREAD] = thread_id
+    if isolation is Isolation.RUN:
+        labels[RUN] = run_id
+        labels[LEASE_END] = str(int(time.time() + program_seconds + LEASE_MARGIN_SECONDS))
+    return labels
