@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
 from pathlib import Path
 from typing import Self
 
@@ -100,7 +99,7 @@ def read_key(directory: Path) -> str:
         return _key_in(path)
     except FileNotFoundError:
         pass
-    key = f"uom_{secrets.token_urlsafe(32)}"
+    key = f"uom_{os.urandom(32).hex()}"
     write_private(path, key + "\n")
     return key
 

@@ -14,17 +14,17 @@ from typing import Self
 
 from aiohttp import web
 
-from sandbox.local.api.application import API_PREFIX, TOOLBOX_PREFIX, build_application
-from sandbox.local.control.clock import Clock, SystemClock
-from sandbox.local.control.plane import ControlPlane
-from sandbox.local.control.records import SandboxRecord
-from sandbox.local.control.views import Views
-from sandbox.local.directory import LOCK_FILE, DirectoryLock, make_directory, read_key
-from sandbox.local.runtime.errors import RuntimeUnavailableError
-from sandbox.local.runtime.interface import Box, Runtime
-from sandbox.local.settings import LOOPBACK, Settings
-from sandbox.local.toolbox.toolbox import Toolbox
-from sandbox.local.version import platform_version
+from .api.application import API_PREFIX, TOOLBOX_PREFIX, build_application
+from .control.clock import Clock, SystemClock
+from .control.plane import ControlPlane
+from .control.records import SandboxRecord
+from .control.views import Views
+from .directory import LOCK_FILE, DirectoryLock, make_directory, read_key
+from .runtime.errors import RuntimeUnavailableError
+from .runtime.interface import Box, Runtime
+from .settings import LOOPBACK, Settings
+from .toolbox.toolbox import Toolbox
+from .version import platform_version
 
 _log = logging.getLogger(__name__)
 
@@ -46,12 +46,14 @@ class LocalPlatform:
     Args:
         settings: Limits, directories, port.
         clock: The time that intervals are counted by; tests replace it.
+        preferred_port: Taken if it is free and the settings ask for a free one.
     """
 
     plane: ControlPlane
 
-    def __init__(self, settings: Settings, *, clock: Clock | None = None) -> None:
+    def __init__(self, settings: Settings, *, clock: Clock | None = None, preferred_port: int | None = None) -> None:
         self.settings = settings
+        self._preferred_port = preferred_port
         self._clock = clock or SystemClock()
         self._stack = contextlib.AsyncExitStack()
         self._api_url: str | None = None
@@ -106,7 +108,7 @@ class LocalPlatform:
         stack.enter_context(DirectoryLock(directory / LOCK_FILE))
         await asyncio.to_thread(_clear, sessions)
         self._api_key = await asyncio.to_thread(read_key, directory)
-        listener = stack.enter_context(_listen(self.settings.port))
+        listener = stack.enter_context(_listen(self.settings.port, preferred=self._preferred_port))
         base_url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
 
         runtime = _runtime(self.settings)
@@ -156,7 +158,7 @@ def _entrypoint(argv: list[str] | None) -> list[str] | None:
 def _runtime(settings: Settings) -> Runtime:
     if settings.runtime == "docker":
         raise RuntimeUnavailableError("UOM_RUNTIME=docker: this version isolates with bubblewrap only")
-    from sandbox.local.runtime.bubblewrap import BubblewrapRuntime
+    from .runtime.bubblewrap import BubblewrapRuntime
 
     return BubblewrapRuntime(
         data_directory=settings.platform_directory / "runtime",
@@ -176,18 +178,24 @@ def _clear(sessions: Path) -> None:
     sessions.mkdir(mode=0o700, exist_ok=True)
 
 
-def _listen(port: int) -> socket.socket:
+def _listen(port: int, *, preferred: int | None) -> socket.socket:
+    if port == 0 and preferred is not None:
+        with contextlib.suppress(OSError):
+            return _bound(preferred)
+    try:
+        return _bound(port)
+    except OSError as error:
+        text = f"cannot listen on {LOOPBACK}:{port}: {error.strerror}; UOM_PLATFORM_PORT sets the port"
+        raise OSError(error.errno, text) from error
+
+
+def _bound(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((LOOPBACK, port))
         listener.listen(512)
         listener.setblocking(False)
-    except OSError as error:
-        listener.close()
-        raise OSError(
-            error.errno, f"cannot listen on {LOOPBACK}:{port}: {error.strerror}; UOM_PLATFORM_PORT sets it"
-        ) from error
     except BaseException:
         listener.close()
         raise

@@ -5,9 +5,7 @@ Nothing is read at import; a wrong value is refused with the name of its variabl
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +83,18 @@ class Settings:
             max_sandboxes=_integer(values, "UOM_MAX_SANDBOXES", default=500, low=1, high=100_000) or 500,
         )
 
+    def to_environment(self) -> dict[str, str]:
+        """Returns the variables from which ``from_environment`` makes these settings again."""
+        return {
+            "UOM_SANDBOX_HOME": str(self.home),
+            "UOM_PLATFORM_PORT": str(self.port),
+            "UOM_RUNTIME": self.runtime,
+            "UOM_TOOLCHAINS": ":".join(str(path) for path in self.toolchains),
+            "UOM_EXTRA_PUBLIC_CIDRS": ",".join(self.extra_public_cidrs),
+            "UOM_TOTAL_MEMORY_GIB": "" if self.total_memory_gib is None else str(self.total_memory_gib),
+            "UOM_MAX_SANDBOXES": str(self.max_sandboxes),
+        }
+
 
 def default_home(environ: Mapping[str, str]) -> Path:
     """Returns the data directory used when ``UOM_SANDBOX_HOME`` is not set: the system's for root, else the user's."""
@@ -128,6 +138,8 @@ def _runtime(values: Mapping[str, str]) -> RuntimeName:
 
 
 def _networks(values: Mapping[str, str], name: str) -> tuple[str, ...]:
+    import ipaddress  # here, since few use it and the command line imports this file
+
     found: list[str] = []
     for item in values.get(name, "").split(","):
         text = item.strip()
@@ -163,9 +175,10 @@ def _toolchains(values: Mapping[str, str]) -> tuple[Path, ...]:
 def _found_toolchains(values: Mapping[str, str]) -> tuple[Path, ...]:
     """Toolchains the user already works with but that lie outside ``/usr``, which every box sees anyway."""
     candidates = [Path(values[name]) for name in ("DOTNET_ROOT", "JAVA_HOME") if values.get(name)]
-    dotnet = shutil.which("dotnet", path=values.get("PATH", ""))
+    directories = [Path(part) for part in values.get("PATH", "").split(":") if part.startswith("/")]
+    dotnet = next((path / "dotnet" for path in directories if os.access(path / "dotnet", os.X_OK)), None)
     if dotnet is not None:
-        candidates.append(Path(dotnet).resolve().parent)
+        candidates.append(dotnet.resolve().parent)
     usr = Path("/usr")
     found = (path for path in candidates if path.is_absolute() and path.is_dir())
     return tuple(dict.fromkeys(path for path in found if not path.resolve().is_relative_to(usr)))

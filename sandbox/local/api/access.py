@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from sandbox.local.api.platform_routes import OPEN_PATHS
-from sandbox.local.wire_errors import WireError
+from ..wire_errors import WireError
+from .platform_routes import OPEN_PATHS
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 

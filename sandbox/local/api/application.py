@@ -7,15 +7,15 @@ from typing import cast
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from sandbox.local.api.access import access_middleware, collapse_slashes
-from sandbox.local.api.platform_routes import PlatformRoutes
-from sandbox.local.api.sandbox_routes import SandboxRoutes
-from sandbox.local.api.snapshot_routes import SnapshotRoutes
-from sandbox.local.api.socket_io import SocketIo
-from sandbox.local.control.plane import ControlPlane
-from sandbox.local.toolbox.routes import toolbox_routes
-from sandbox.local.toolbox.toolbox import Toolbox
-from sandbox.local.wire_errors import WireError, error_middleware
+from ..control.plane import ControlPlane
+from ..toolbox.routes import toolbox_routes
+from ..toolbox.toolbox import Toolbox
+from ..wire_errors import WireError, error_middleware
+from .access import access_middleware, collapse_slashes
+from .platform_routes import PlatformRoutes
+from .sandbox_routes import SandboxRoutes
+from .snapshot_routes import SnapshotRoutes
+from .socket_io import SocketIo
 
 API_PREFIX = "/api"
 TOOLBOX_PREFIX = "/toolbox"

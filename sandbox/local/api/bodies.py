@@ -13,8 +13,8 @@ from aiohttp import web
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from sandbox.local.control.states import SandboxState
-from sandbox.local.wire_errors import WireError
+from ..control.states import SandboxState
+from ..wire_errors import WireError
 
 BODY_LIMIT = 8 * 1024 * 1024
 """Bytes of a JSON body of the control plane; the largest part is a Dockerfile with its here-documents."""

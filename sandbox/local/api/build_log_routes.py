@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from sandbox.local.api.answers import json_answer
-from sandbox.local.api.bodies import query_flag
-from sandbox.local.control.build_log import BuildLog
-from sandbox.local.control.plane import ControlPlane
-from sandbox.local.wire_errors import WireError
+from ..control.build_log import BuildLog
+from ..control.plane import ControlPlane
+from ..wire_errors import WireError
+from .answers import json_answer
+from .bodies import query_flag
 
 
 def log_url(plane: ControlPlane, build_id: str | None, *, url: str) -> web.Response:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sandbox.local.settings import Settings
-from sandbox.local.wire_errors import WireError
+from ..settings import Settings
+from ..wire_errors import WireError
 
 
 def check_size(settings: Settings, *, cpu: int | None, memory: int | None, disk: int | None) -> None:

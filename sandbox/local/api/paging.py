@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 from typing import Any
 
-from sandbox.local.api.bodies import SandboxQuery, SnapshotQuery
-from sandbox.local.control.records import SandboxRecord, SnapshotRecord
-from sandbox.local.control.states import SandboxState
-from sandbox.local.control.views import SANDBOX_CLASS, TARGET
-from sandbox.local.wire_errors import WireError
+from ..control.records import SandboxRecord, SnapshotRecord
+from ..control.states import SandboxState
+from ..control.views import SANDBOX_CLASS, TARGET
+from ..wire_errors import WireError
+from .bodies import SandboxQuery, SnapshotQuery
 
 _SANDBOX_KEYS: Mapping[str, Callable[[SandboxRecord], Any]] = {
     "name": lambda record: record.name,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from sandbox.local.api.answers import json_answer
-from sandbox.local.control.plane import ControlPlane
-from sandbox.local.control.records import MAX_AUTO_ARCHIVE_MINUTES
-from sandbox.local.control.snapshots import DEFAULT_SNAPSHOT
-from sandbox.local.wire_errors import WireError
+from ..control.plane import ControlPlane
+from ..control.records import MAX_AUTO_ARCHIVE_MINUTES
+from ..control.snapshots import DEFAULT_SNAPSHOT
+from ..wire_errors import WireError
+from .answers import json_answer
 
 OPEN_PATHS = frozenset({"/health", "/health/ready", "/config"})
 """Routes that need no key, as on the hosted platform."""

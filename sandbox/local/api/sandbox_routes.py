@@ -7,8 +7,25 @@ import uuid
 
 from aiohttp import web
 
-from sandbox.local.api.answers import json_answer
-from sandbox.local.api.bodies import (
+from ..control.network import network_policy, updated
+from ..control.plane import ControlPlane
+from ..control.records import (
+    DEFAULT_AUTO_ARCHIVE_MINUTES,
+    DEFAULT_AUTO_STOP_MINUTES,
+    DEFAULT_CPU,
+    DEFAULT_DISK_GIB,
+    DEFAULT_MEMORY_GIB,
+    MAX_AUTO_ARCHIVE_MINUTES,
+    BuildRecord,
+    NetworkSettings,
+    SandboxRecord,
+)
+from ..control.snapshots import DEFAULT_SNAPSHOT
+from ..control.states import DesiredState, SandboxState, SnapshotState, Verb
+from ..control.views import TARGET
+from ..wire_errors import WireError
+from .answers import json_answer
+from .bodies import (
     MAX_MINUTES,
     CreateSandboxBody,
     LabelsBody,
@@ -20,26 +37,9 @@ from sandbox.local.api.bodies import (
     query_flag,
     read_body,
 )
-from sandbox.local.api.build_log_routes import log_url, stream_log
-from sandbox.local.api.limits import check_size
-from sandbox.local.api.paging import sandbox_page
-from sandbox.local.control.network import network_policy, updated
-from sandbox.local.control.plane import ControlPlane
-from sandbox.local.control.records import (
-    DEFAULT_AUTO_ARCHIVE_MINUTES,
-    DEFAULT_AUTO_STOP_MINUTES,
-    DEFAULT_CPU,
-    DEFAULT_DISK_GIB,
-    DEFAULT_MEMORY_GIB,
-    MAX_AUTO_ARCHIVE_MINUTES,
-    BuildRecord,
-    NetworkSettings,
-    SandboxRecord,
-)
-from sandbox.local.control.snapshots import DEFAULT_SNAPSHOT
-from sandbox.local.control.states import DesiredState, SandboxState, SnapshotState, Verb
-from sandbox.local.control.views import TARGET
-from sandbox.local.wire_errors import WireError
+from .build_log_routes import log_url, stream_log
+from .limits import check_size
+from .paging import sandbox_page
 
 _NAME_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f<>]|://")
 

@@ -6,15 +6,15 @@ import uuid
 
 from aiohttp import web
 
-from sandbox.local.api.answers import json_answer
-from sandbox.local.api.bodies import CreateSnapshotBody, SnapshotQuery, read_body
-from sandbox.local.api.build_log_routes import log_url, stream_log
-from sandbox.local.api.limits import check_size
-from sandbox.local.api.paging import snapshot_page
-from sandbox.local.control.plane import ControlPlane
-from sandbox.local.control.records import SnapshotRecord
-from sandbox.local.control.views import SANDBOX_CLASS, TARGET
-from sandbox.local.wire_errors import WireError
+from ..control.plane import ControlPlane
+from ..control.records import SnapshotRecord
+from ..control.views import SANDBOX_CLASS, TARGET
+from ..wire_errors import WireError
+from .answers import json_answer
+from .bodies import CreateSnapshotBody, SnapshotQuery, read_body
+from .build_log_routes import log_url, stream_log
+from .limits import check_size
+from .paging import snapshot_page
 
 
 class SnapshotRoutes:

@@ -12,9 +12,9 @@ import secrets
 
 from aiohttp import WSMsgType, web
 
-from sandbox.local.api.access import key_matches
-from sandbox.local.control.live_events import LiveEvents, Subscription
-from sandbox.local.wire_errors import WireError
+from ..control.live_events import LiveEvents, Subscription
+from ..wire_errors import WireError
+from .access import key_matches
 
 PING_SECONDS = 25.0
 PONG_SECONDS = 20.0

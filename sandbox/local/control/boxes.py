@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sandbox.local.control.network import network_policy
-from sandbox.local.control.records import SandboxRecord
-from sandbox.local.control.shielding import carried_through
-from sandbox.local.runtime.interface import GIB, Box, BoxSpec, NetworkPolicy, Runtime
+from ..runtime.interface import GIB, Box, BoxSpec, NetworkPolicy, Runtime
+from .network import network_policy
+from .records import SandboxRecord
+from .shielding import carried_through
 
 _log = logging.getLogger(__name__)
 

@@ -10,8 +10,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from sandbox.local.control.build_log import BuildLog
-from sandbox.local.control.dockerfile import (
+from ..runtime.errors import BoxSpawnError
+from ..runtime.interface import Box, BoxSpec, EndReason, ExitStatus, NetworkPolicy, Process, Runtime
+from .build_log import BuildLog
+from .dockerfile import (
     Arg,
     Definition,
     Entrypoint,
@@ -23,11 +25,9 @@ from sandbox.local.control.dockerfile import (
     User,
     Workdir,
 )
-from sandbox.local.control.records import Recipe
-from sandbox.local.control.shielding import carried_through
-from sandbox.local.control.variables import expand
-from sandbox.local.runtime.errors import BoxSpawnError
-from sandbox.local.runtime.interface import Box, BoxSpec, EndReason, ExitStatus, NetworkPolicy, Process, Runtime
+from .records import Recipe
+from .shielding import carried_through
+from .variables import expand
 
 NUMBERED = (From, Run, Workdir)
 """Instructions that count as steps; the others only set values."""

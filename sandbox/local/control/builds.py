@@ -10,15 +10,15 @@ import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from sandbox.local.control.build_log import BuildLog
-from sandbox.local.control.build_run import BuildFailedError, BuildLimits, BuildRun
-from sandbox.local.control.clock import Clock
-from sandbox.local.control.dockerfile import Definition, DockerfileError, parse
-from sandbox.local.control.records import BuildRecord, BuildState
-from sandbox.local.control.store import Store
-from sandbox.local.runtime.errors import RuntimeFault
-from sandbox.local.runtime.interface import GIB, Runtime
-from sandbox.local.wire_errors import WireError
+from ..runtime.errors import RuntimeFault
+from ..runtime.interface import GIB, Runtime
+from ..wire_errors import WireError
+from .build_log import BuildLog
+from .build_run import BuildFailedError, BuildLimits, BuildRun
+from .clock import Clock
+from .dockerfile import Definition, DockerfileError, parse
+from .records import BuildRecord, BuildState
+from .store import Store
 
 _log = logging.getLogger(__name__)
 

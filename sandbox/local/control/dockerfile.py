@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sandbox.local.control.variables import Word, expand, words
+from .variables import Word, expand, words
 
 MAX_TEXT_BYTES = 4 * 1024 * 1024
 

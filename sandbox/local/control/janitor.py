@@ -6,11 +6,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 
-from sandbox.local.control.clock import Clock
-from sandbox.local.control.records import SandboxRecord
-from sandbox.local.control.sandboxes import Sandboxes
-from sandbox.local.control.states import AT_REST, DesiredState, SandboxState
-from sandbox.local.wire_errors import WireError
+from ..wire_errors import WireError
+from .clock import Clock
+from .records import SandboxRecord
+from .sandboxes import Sandboxes
+from .states import AT_REST, DesiredState, SandboxState
 
 _log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from sandbox.local.control.records import NetworkSettings
-from sandbox.local.runtime.interface import NetworkPolicy
-from sandbox.local.wire_errors import WireError
+from ..runtime.interface import NetworkPolicy
+from ..wire_errors import WireError
+from .records import NetworkSettings
 
 MAX_ITEMS = 10
 

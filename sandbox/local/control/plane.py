@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sandbox.local.control.boxes import Boxes, OpenToolbox
-from sandbox.local.control.builds import Builds
-from sandbox.local.control.clock import Clock
-from sandbox.local.control.janitor import Janitor
-from sandbox.local.control.live_events import LiveEvents
-from sandbox.local.control.sandboxes import Sandboxes
-from sandbox.local.control.snapshots import Snapshots
-from sandbox.local.control.store import Store
-from sandbox.local.control.views import Views
-from sandbox.local.runtime.interface import Runtime
-from sandbox.local.settings import Settings
+from ..runtime.interface import Runtime
+from ..settings import Settings
+from .boxes import Boxes, OpenToolbox
+from .builds import Builds
+from .clock import Clock
+from .janitor import Janitor
+from .live_events import LiveEvents
+from .sandboxes import Sandboxes
+from .snapshots import Snapshots
+from .store import Store
+from .views import Views
 
 
 class ControlPlane:

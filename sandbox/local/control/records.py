@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
-from sandbox.local.control.states import DesiredState, SandboxState, SnapshotState
+from .states import DesiredState, SandboxState, SnapshotState
 
 DEFAULT_CPU = 1
 DEFAULT_MEMORY_GIB = 1

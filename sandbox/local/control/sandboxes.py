@@ -6,13 +6,15 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sandbox.local.control.boxes import Boxes, RunningToolbox
-from sandbox.local.control.builds import Builds
-from sandbox.local.control.clock import Clock
-from sandbox.local.control.live_events import LiveEvents
-from sandbox.local.control.network import network_policy
-from sandbox.local.control.records import BuildRecord, BuildState, NetworkSettings, SandboxRecord
-from sandbox.local.control.states import (
+from ..runtime.errors import RuntimeFault
+from ..wire_errors import WireError
+from .boxes import Boxes, RunningToolbox
+from .builds import Builds
+from .clock import Clock
+from .live_events import LiveEvents
+from .network import network_policy
+from .records import BuildRecord, BuildState, NetworkSettings, SandboxRecord
+from .states import (
     AFTER_RESTART,
     AT_REST,
     BUILD,
@@ -26,10 +28,8 @@ from sandbox.local.control.states import (
     SandboxState,
     Verb,
 )
-from sandbox.local.control.store import Store
-from sandbox.local.control.transitions import BuildOfSandboxFailedError, Transitions
-from sandbox.local.runtime.errors import RuntimeFault
-from sandbox.local.wire_errors import WireError
+from .store import Store
+from .transitions import BuildOfSandboxFailedError, Transitions
 
 _log = logging.getLogger(__name__)
 

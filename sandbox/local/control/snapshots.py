@@ -9,10 +9,11 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sandbox.local.control.builds import Builds
-from sandbox.local.control.clock import Clock
-from sandbox.local.control.live_events import LiveEvents
-from sandbox.local.control.records import (
+from ..wire_errors import WireError
+from .builds import Builds
+from .clock import Clock
+from .live_events import LiveEvents
+from .records import (
     DEFAULT_CPU,
     DEFAULT_DISK_GIB,
     DEFAULT_MEMORY_GIB,
@@ -21,9 +22,8 @@ from sandbox.local.control.records import (
     Recipe,
     SnapshotRecord,
 )
-from sandbox.local.control.states import SnapshotState
-from sandbox.local.control.store import Store
-from sandbox.local.wire_errors import WireError
+from .states import SnapshotState
+from .store import Store
 
 _log = logging.getLogger(__name__)
 

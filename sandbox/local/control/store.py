@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from sandbox.local.control.records import BuildRecord, Record, SandboxRecord, SnapshotRecord, document
+from .records import BuildRecord, Record, SandboxRecord, SnapshotRecord, document
 
 T = TypeVar("T")
 

@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.local.control.boxes import Boxes
-from sandbox.local.control.clock import Clock
-from sandbox.local.control.live_events import LiveEvents
-from sandbox.local.control.records import SandboxRecord
-from sandbox.local.control.shielding import carried_through
-from sandbox.local.control.states import DEADLINES, Move, SandboxState
-from sandbox.local.control.store import Store
-from sandbox.local.runtime.errors import RuntimeFault
+from ..runtime.errors import RuntimeFault
+from .boxes import Boxes
+from .clock import Clock
+from .live_events import LiveEvents
+from .records import SandboxRecord
+from .shielding import carried_through
+from .states import DEADLINES, Move, SandboxState
+from .store import Store
 
 _log = logging.getLogger(__name__)
 

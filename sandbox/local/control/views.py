@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from sandbox.local.control.records import BuildRecord, SandboxRecord, SnapshotRecord
-from sandbox.local.control.states import DesiredState, SandboxState, SnapshotState
+from .records import BuildRecord, SandboxRecord, SnapshotRecord
+from .states import DesiredState, SandboxState, SnapshotState
 
 ORGANIZATION = "local"
 TARGET = "local"
