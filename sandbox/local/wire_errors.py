@@ -129,11 +129,11 @@ def error_middleware(*, toolbox_prefix: str = "/toolbox/") -> Middleware:
             failure = error
         if request.writer.output_size or request.transport is None or request.transport.is_closing():
             # Half an answer is out, or nobody listens any more: a second head would be taken for content.
-            if not isinstance(failure, ConnectionResetError):
+            if not isinstance(failure, ConnectionError):
                 _log.error("%s %s failed after its answer had begun", request.method, request.path, exc_info=failure)
             if request.transport is not None:
                 request.transport.abort()
-            raise failure
+            return web.Response(status=500)  # never sent; aiohttp would log the exception as one of the server's
         in_toolbox = request.path.startswith(toolbox_prefix)
         answer = _wire_error(failure, request=request, source="DAYTONA_DAEMON" if in_toolbox else "DAYTONA_API")
         path = "/" + request.path.removeprefix(toolbox_prefix).partition("/")[2] if in_toolbox else request.path

@@ -16,7 +16,7 @@ from . import bodies
 from .command_log import CommandLog
 from .commands import exit_code_of
 from .errors import box_lost, daemon_error
-from .framing import Stream
+from .framing import PAYLOAD_LIMIT, Stream
 from .log_body import log_response
 
 _NOT_STARTED = -1
@@ -174,7 +174,7 @@ async def _feed(pipe: InputPipe | None, data: bytes) -> None:
 
 async def _record(process: Process, pipe: OutputPipe, log: CommandLog) -> None:
     told = False
-    while data := await pipe.read():
+    while data := await pipe.read(PAYLOAD_LIMIT):
         if await log.append(Stream.STDOUT, data) or told:
             continue
         told = True

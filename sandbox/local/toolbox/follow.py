@@ -7,11 +7,14 @@ another follower. It starts at the first byte, and the socket closes with 1000 a
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from .command_log import CommandLog, LogReader
 from .framing import frames
+
+_log = logging.getLogger(__name__)
 
 _INBOUND_LIMIT = 64 * 1024
 _CLOSE_SECONDS = 10.0
@@ -36,7 +39,7 @@ async def follow(request: web.Request, log: CommandLog) -> web.StreamResponse:
         expiry = asyncio.create_task(_expire(log))
         try:
             await asyncio.wait({sender, receiver, expiry}, return_when=asyncio.FIRST_COMPLETED)
-            complete = sender.done() and sender.exception() is None
+            complete = sender.done() and not _failed(sender, request)
         finally:
             for task in (sender, receiver, expiry):
                 task.cancel()
@@ -73,6 +76,13 @@ async def _send(socket: web.WebSocketResponse, reader: LogReader) -> None:
 async def _receive(socket: web.WebSocketResponse) -> None:
     while (await socket.receive()).type not in (WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED, WSMsgType.ERROR):
         pass
+
+
+def _failed(sender: asyncio.Task[None], request: web.Request) -> bool:
+    error = sender.exception()
+    if error is not None and not isinstance(error, ConnectionResetError):
+        _log.error("%s could not be followed", request.path, exc_info=error)
+    return error is not None
 
 
 async def _expire(log: CommandLog) -> None:

@@ -8,7 +8,6 @@ platform; deleting the session ends both.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import uuid
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from ..runtime.interface import Box, OutputPipe, ShellSession
 from .command_log import CommandLog
 from .commands import KILLED, Command, exit_code_of
 from .errors import daemon_error, session_ended
-from .framing import Stream
+from .framing import PAYLOAD_LIMIT, Stream
 
 ENTRYPOINT = "entrypoint"
 """Reserved id of the session in which the sandbox's own command runs."""
@@ -111,8 +110,12 @@ class Session:
     async def _kill_shell(self) -> None:
         if self._kill is None:
             self._kill = asyncio.create_task(self._shell.delete(), name=f"kill session {self.id}")
-        with contextlib.suppress(BoxLostError):
+        try:
             await asyncio.shield(self._kill)
+        except BoxLostError:
+            pass  # and everything in it has gone too
+        except RuntimeFault:
+            _log.exception("session %s: its shell could not be ended", self.id)
 
     async def _run_commands(self) -> None:
         try:
@@ -150,7 +153,7 @@ class Session:
 
     async def _record(self, command: Command, stream: Stream, pipe: OutputPipe) -> None:
         told = False
-        while data := await pipe.read():
+        while data := await pipe.read(PAYLOAD_LIMIT):
             if await command.log.append(stream, data) or told:
                 continue
             told = True

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+import shutil
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -13,6 +15,10 @@ from daytona.common.errors import DaytonaError
 from sandbox.local.runtime.interface import MIB
 
 from .conftest import Place, PlaceMaker
+
+
+def entries(directory: Path) -> list[Path]:
+    return list(directory.iterdir())
 
 
 async def test_both_streams_arrive_through_the_sdk(place: Place) -> None:
@@ -191,7 +197,7 @@ async def test_stopping_the_toolbox_ends_followers_and_removes_logs(place: Place
         received = await socket.receive_bytes()
         while b"300000\n" not in received:
             received = received[-64:] + await socket.receive_bytes()
-        assert list(place.log_directory.iterdir())
+        assert entries(place.log_directory)
         await place.toolbox.close()
         assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
         assert socket.close_code == 1000
@@ -202,9 +208,9 @@ async def test_stopping_the_toolbox_ends_followers_and_removes_logs(place: Place
 async def test_logs_of_a_deleted_session_leave_the_disk(place: Place) -> None:
     session_id = await place.session()
     await place.run(session_id, "head -c 3000000 /dev/zero >&2")
-    assert [entry.stat().st_size > 2_900_000 for entry in place.log_directory.iterdir()] == [True]
+    assert [entry.stat().st_size > 2_900_000 for entry in entries(place.log_directory)] == [True]
     await place.call("DELETE", f"/process/session/{session_id}", status=204)
-    assert list(place.log_directory.iterdir()) == []
+    assert entries(place.log_directory) == []
 
 
 async def test_a_follower_that_left_costs_nothing(place: Place) -> None:
@@ -215,7 +221,7 @@ async def test_a_follower_that_left_costs_nothing(place: Place) -> None:
         await socket.receive_bytes()
     assert (await place.follow(command))[0].endswith(b"100000\n")
     await place.call("DELETE", f"/process/session/{session_id}", status=204)
-    assert list(place.log_directory.iterdir()) == []
+    assert entries(place.log_directory) == []
 
 
 @pytest.mark.parametrize("path", ["/process/session/none/command/x", "{session}/command/none"])
@@ -281,6 +287,52 @@ async def test_output_beyond_the_disk_limit_ends_the_session(make_place: PlaceMa
     assert (await place.call("GET", command, status=200))["exitCode"] == 137
     body = {"command": "true"}
     await place.fail("POST", f"/process/session/{session_id}/exec", status=410, code="SESSION_ENDED", json=body)
+
+
+async def test_a_log_that_cannot_be_stored_ends_the_session(place: Place) -> None:
+    shutil.rmtree(place.log_directory)
+    session_id = await place.session()
+    command = await place.start(session_id, "yes")
+    received, code = await place.follow(command)
+    assert b"could not store more of this output: No such file" in received
+    assert code == 1000
+    assert (await place.call("GET", command, status=200))["exitCode"] == 137
+    assert (await place.run(await place.session(), "echo fine"))["stdout"] == "fine\n"
+
+
+async def test_a_follower_that_takes_nothing_after_the_end_is_told_so(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandbox.local.toolbox.follow._FLUSH_SECONDS", 0.05)
+    session_id = await place.session()
+    command = await place.start(session_id, "head -c 60000000 /dev/zero")
+    await place.follow(command)
+    async with place.client.ws_connect(f"{place.url}{command}/logs?follow=true") as lazy:
+        assert await lazy.receive_bytes()
+        await place.call("DELETE", f"/process/session/{session_id}", status=204)
+        while entries(place.log_directory):
+            await place.call("GET", "/version", status=200)
+        assert sum([len(message.data) async for message in lazy]) < 60_000_000
+        assert lazy.close_code == 1011
+
+
+async def test_a_sandbox_that_dies_ends_its_commands(place: Place) -> None:
+    session_id = await place.session()
+    command = await place.start(session_id, "echo before; sleep 1000")
+    async with place.client.ws_connect(f"{place.url}{command}/logs?follow=true") as socket:
+        assert await socket.receive_bytes() == b"\x01\x01\x01before\n"
+        await place.box.stop(force=True)
+        assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
+        assert socket.close_code == 1000
+    assert (await place.call("GET", command, status=200))["exitCode"] == 137
+    body = {"command": "true"}
+    await place.fail("POST", f"/process/session/{session_id}/exec", status=410, code="SESSION_ENDED", json=body)
+    for method, path in (("POST", "/process/session"), ("POST", "/process/execute"), ("GET", "/files/info?path=/tmp")):
+        json = {"sessionId": "x", "command": "true"} if method == "POST" else None
+        error = await place.call(method, path, status=400, json=json)
+        assert error["source"] == "DAYTONA_PROXY"
+        assert "is it started?" in error["message"]
+    await place.toolbox.close()
 
 
 async def test_every_request_counts_as_activity(place: Place) -> None:
