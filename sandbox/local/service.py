@@ -215,7 +215,7 @@ def reset(settings: Settings | None = None) -> None:
         with DirectoryLock(directory / LOCK_FILE):
             for entry in directory.iterdir():
                 if entry.name != LOCK_FILE:
-                    _remove(entry)
+                    remove_tree(entry)
     except DirectoryBusyError as error:
         raise ServiceError(str(error)) from error
 
@@ -356,7 +356,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _remove(path: Path) -> None:
+def remove_tree(path: Path) -> None:
     """Deletes a tree, also directories that a box or the kernel's overlay has made unreadable."""
     import shutil
 
