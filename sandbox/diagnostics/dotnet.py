@@ -21,6 +21,7 @@ _ABORT: Final = re.compile(
     r"|A fatal error was encountered\..*|The application to execute does not exist: .*)"
 )
 _CODES: Final = {"Stack overflow.": "StackOverflow", "Out of memory.": "OutOfMemory"}
+_END_OF_INNER: Final = "--- End of inner exception stack trace ---"
 MAX_TEXT_LINES: Final = 20
 
 
@@ -53,7 +54,11 @@ def _exception(transcript: Transcript, head: re.Match[str], following: Sequence[
         if line.strip():
             details.append(line)
     details += [match["text"] for line in following if (match := _INNER.fullmatch(line))]
-    path, number = _blamed(transcript, following)
+    # Inner exceptions come first, each with its stack; the outermost one's own stack follows the last such line.
+    inner = [at for at, line in enumerate(following) if line.strip() == _END_OF_INNER]
+    path, number = _blamed(transcript, following[inner[-1] :]) if inner else (None, None)
+    if path is None:
+        path, number = _blamed(transcript, following)
     kind = head["type"]
     text = f"{kind}: {head['text']}" if head["text"] else kind
     return transcript.diagnostic(text, tool=TOOL, path=path, line=number, code=kind, details=details)

@@ -43,6 +43,7 @@ _TEXTS: Final = {
     "unreachable statement": "unreachable.stmt",
     "not a statement": "not.stmt",
     "illegal start of expression": "illegal.start.of.expr",
+    "variable declaration not allowed here": "variable.not.allowed",
     "illegal start of type": "illegal.start.of.type",
     "illegal character: .+": "illegal.char",
     "unmappable character .+ for encoding .+": "illegal.char.for.encoding",

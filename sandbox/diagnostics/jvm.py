@@ -11,14 +11,14 @@ from sandbox.models import Diagnostic
 
 TOOL: Final = "jvm"
 
-_UNCAUGHT: Final = re.compile(r'Exception in thread "[^"]*" (?P<type>[\w.$]+)(?:: (?P<text>.*))?')
+_UNCAUGHT: Final = re.compile(r'Exception in thread ".*" (?P<type>[\w.$]+)(?:: (?P<text>.*))?')
 _THROWN_WHILE_HANDLING: Final = re.compile(
     r"Exception: (?P<type>[\w.$]+) thrown from the UncaughtExceptionHandler in thread .*"
 )
 _FRAME: Final = re.compile(
     r"\s+at (?:[^\s()]*/)?(?P<where>[^\s()/]+)\((?P<file>[^\s():]+\.java)(?::(?P<line>\d+))?\).*"
 )
-_CAUSE: Final = re.compile(r"Caused by: .+")
+_CAUSE: Final = re.compile(r"(?:Caused by|Suppressed): .+")
 _STACK: Final = re.compile(r"\s+(?:at .+|\.\.\. \d+ more|Suppressed: .+|Caused by: .+)|Caused by: .+")
 _LAUNCHER: Final = re.compile(
     r"(?:Error|error): (?P<text>"
@@ -72,7 +72,12 @@ def _exception(transcript: Transcript, head: re.Match[str], index: int) -> tuple
     details += [line for line in lines[index:first] if line.strip()]
     index = first
     stack: list[str] = []
-    while index < len(lines) and (_STACK.fullmatch(lines[index]) or _continues(lines, index)):
+    in_text = False
+    while index < len(lines) and not _UNCAUGHT.fullmatch(lines[index]):
+        if _STACK.fullmatch(lines[index]):
+            in_text = _CAUSE.match(lines[index].strip()) is not None
+        elif not (in_text and _stack_goes_on(lines, index + 1)):
+            break
         stack.append(lines[index])
         index += 1
     details += [line.strip() for line in stack if _CAUSE.match(line.strip())]
@@ -82,9 +87,9 @@ def _exception(transcript: Transcript, head: re.Match[str], index: int) -> tuple
     return transcript.diagnostic(text, tool=TOOL, path=path, line=number, code=kind, details=details), index
 
 
-def _continues(lines: Sequence[str], index: int) -> bool:
-    """Whether this is a further line of a cause's message: stack lines before and soon after it."""
-    return any(_STACK.fullmatch(line) for line in lines[index + 1 : index + 4])
+def _stack_goes_on(lines: Sequence[str], index: int) -> bool:
+    """Whether a line is a further one of a cause's message: then stack lines follow soon."""
+    return any(_STACK.fullmatch(line) for line in lines[index : index + MAX_TEXT_LINES])
 
 
 def _blamed(transcript: Transcript, stack: Sequence[str]) -> tuple[str | None, int | None]:

@@ -1,0 +1,4 @@
+class Program
+{
+    static int Add(int a, int b) => a + b;
+}

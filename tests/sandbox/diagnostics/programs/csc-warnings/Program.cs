@@ -1,0 +1,3 @@
+string? name = null;
+int unused;
+Console.WriteLine(name.Length);

@@ -1,0 +1,7 @@
+await Task.WhenAll(Fail("one"), Fail("two"));
+
+static async Task Fail(string which)
+{
+    await Task.Yield();
+    throw new InvalidOperationException(which);
+}

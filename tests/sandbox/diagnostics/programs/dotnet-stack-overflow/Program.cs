@@ -1,0 +1,3 @@
+Console.WriteLine(Depth(0));
+
+static int Depth(int level) => Depth(level + 1) + 1;

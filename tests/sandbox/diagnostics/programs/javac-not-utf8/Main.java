@@ -1,0 +1,3 @@
+class Main {
+    String city = "München";
+}

@@ -1,0 +1,3 @@
+public class Program {
+    public static void main(String[] args) {}
+}

@@ -1,0 +1,5 @@
+public class Main {
+    static int add(int a, int b) {
+        return a + b;
+    }
+}

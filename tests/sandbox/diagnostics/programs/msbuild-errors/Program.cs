@@ -1,0 +1,3 @@
+var total = 3;
+Console.WriteLine(totl);
+string name = null;

@@ -1,0 +1,5 @@
+def main():
+    raise ExceptionGroup("two queries failed", [ValueError("orders"), KeyError("lines")])
+
+
+main()

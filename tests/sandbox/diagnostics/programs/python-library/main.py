@@ -1,0 +1,4 @@
+import json
+
+document = '{"count": 1,}'
+json.loads(document)

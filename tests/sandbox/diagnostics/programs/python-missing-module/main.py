@@ -1,0 +1,3 @@
+import pandas_of_old
+
+print(pandas_of_old)

@@ -1,0 +1,3 @@
+def first(lines):
+	if lines:
+        return lines[0]

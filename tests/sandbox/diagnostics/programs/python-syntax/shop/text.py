@@ -1,0 +1,1 @@
+print("žluťoučký", 'not closed)

@@ -1,0 +1,2 @@
+def total(order):
+    return sum(line["price"] * line["quantity"] for line in order["lines"])
