@@ -1,0 +1,45 @@
+"""Runs the benchmarks named on the command line, or all of them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+
+from tests.bench.environment import fresh_home, platform_client
+from tests.bench.figures import Figure, print_table
+
+
+async def _platform() -> list[Figure]:
+    from tests.bench import platform_calls
+
+    async with platform_client() as daytona:
+        return [
+            await platform_calls.creation(daytona),
+            await platform_calls.round_trip(daytona),
+            await platform_calls.output_latency(daytona),
+            *await platform_calls.throughput(daytona),
+        ]
+
+
+BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Figure]]]] = {"platform": _platform}
+
+
+def main() -> int:
+    """Runs and prints; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; all by default")
+    names = parser.parse_args().names or list(BENCHMARKS)
+    unknown = sorted(set(names) - set(BENCHMARKS))
+    if unknown:
+        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    with fresh_home():
+        for name in names:
+            print(f"\n{name}", flush=True)
+            print_table(asyncio.run(BENCHMARKS[name]()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
