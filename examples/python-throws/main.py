@@ -1,0 +1,9 @@
+customers = {1: "Anna"}
+
+
+def name_of(customer):
+    return customers[customer]
+
+
+print(name_of(1))
+print(name_of(2))
