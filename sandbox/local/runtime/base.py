@@ -16,31 +16,19 @@ from .toolchains import Toolchain
 _VERSION = 1
 HOST_DIRECTORIES = ("bin", "sbin", "lib", "lib64", "lib32", "libx32")
 _MOUNT_POINTS = (
-    "usr",
-    "proc",
-    "dev",
-    "tmp",
-    "run",
-    "etc",
-    "home/sandbox",
-    "opt",
-    "srv",
-    "mnt",
-    "var/tmp",
-    "var/log",
-    "root",
-    "sandbox",
-)
+    "usr", "proc", "dev", "tmp", "run", "etc", "home/sandbox", "sandbox",
+    "root", "opt", "srv", "mnt", "var/tmp", "var/log",
+)  # fmt: skip
 
 # Read by programs below /usr: hundreds of links there lead through /etc (alternatives of java and mvn, the trust store,
 # conf and security of Debian's JDK). Named one by one; /etc itself is never shown.
 _ETC = (
-    "alternatives", "java", "maven", "ssl/certs", "ssl/openssl.cnf", "ca-certificates.conf", "ld.so.cache", "ld.so.conf",
-    "ld.so.conf.d", "nsswitch.conf", "localtime", "timezone", "mime.types", "services", "protocols", "os-release",
-    "debian_version", "gai.conf", "host.conf", "profile", "profile.d", "bash.bashrc", "inputrc", "terminfo", "login.defs",
-    "python3", "python3.11", "fonts", "pki", "crypto-policies", "redhat-release", "alpine-release",
+    "alternatives", "java", "maven", "ssl/certs", "ssl/openssl.cnf", "ca-certificates.conf", "ld.so.cache",
+    "ld.so.conf", "ld.so.conf.d", "nsswitch.conf", "localtime", "timezone", "mime.types", "services", "protocols",
+    "os-release", "debian_version", "gai.conf", "host.conf", "profile", "profile.d", "bash.bashrc", "inputrc",
+    "terminfo", "login.defs", "fonts", "pki/tls/certs", "pki/ca-trust/extracted", "pki/java", "crypto-policies",
 )  # fmt: skip
-_ETC_PATTERNS = ("java-*", "openjdk-*")
+_ETC_PATTERNS = ("java-*", "openjdk-*", "python3*")
 
 _WRITTEN = {
     "passwd": (
@@ -67,7 +55,7 @@ def base_fingerprint(toolchains: Sequence[Toolchain]) -> str:
     if jvm.is_dir():
         for home in sorted(jvm.iterdir()):
             release = home / "release"
-            digest.update(f"{home} {os.readlink(home) if home.is_symlink() else ''}\n".encode())
+            digest.update(f"{home} {home.readlink() if home.is_symlink() else ''}\n".encode())
             if release.is_file():
                 digest.update(release.read_bytes())
     for tool in ("python3", "mvn", "javac", "bash", "dotnet"):
@@ -114,14 +102,19 @@ def _sources() -> Iterator[Path]:
     etc = Path("/etc")
     tops = {etc / name for name in _ETC} | {path for pattern in _ETC_PATTERNS for path in etc.glob(pattern)}
     for top in sorted(tops):
-        if not os.path.lexists(top):
+        if not os.path.lexists(top) or not all(_is_open(parent) for parent in top.parents):
             continue
         yield top
         if top.is_dir() and not top.is_symlink():
             for directory, names, files in os.walk(top):
-                names.sort()
+                # The server may be root; a box gets only what every user of the host can read.
+                names[:] = sorted(name for name in names if _is_open(Path(directory, name)))
                 for name in sorted((*names, *files)):
                     yield Path(directory, name)
+
+
+def _is_open(directory: Path) -> bool:
+    return directory.lstat().st_mode & (stat.S_IROTH | stat.S_IXOTH) == stat.S_IROTH | stat.S_IXOTH
 
 
 def _copy(source: Path, target: Path) -> None:

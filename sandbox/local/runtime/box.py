@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -12,24 +14,25 @@ from typing import Any
 
 from .channel import Channel, socket_pair, whole_number
 from .control import AgentControl
-from .environment import base_environment, network_environment
+from .environment import base_environment, checked, network_environment
 from .errors import BoxLostError, BoxSpawnError
 from .files import SandboxFiles
-from .interface import BoxSpec, BoxUsage, EndReason, ExitStatus, NetworkPolicy
+from .interface import Box, BoxFiles, BoxSpec, BoxUsage, NetworkPolicy
 from .limits import BoxLimits
-from .pipes import PipeReader, PipeWriter, make_pipe
+from .pipes import PipeEnd, PipeReader, PipeWriter, make_pipe
 from .processes import BoxProcess
 from .proxy import PROXY_PORT, BoxProxy
 from .sessions import BoxSession
-from .units import Unit
+from .units import Kills, Unit
 
 HOME = "/home/sandbox"
 _GRACE_SECONDS = 10.0
 _EXIT_SECONDS = 1.0
-_KILL_SIGNAL = 9
+_DEATH_SECONDS = 30.0
+_AGENT_ENDED = "the box's agent has ended"
 
 
-class BubblewrapBox:
+class BubblewrapBox(Box):
     """A live box; see ``Box``.
 
     Args:
@@ -39,6 +42,7 @@ class BubblewrapBox:
         limits: The cgroups of the box, if any.
         paths: The search path of its processes.
         proxy: The gate to the network, not listening yet.
+        pipes: See ``PipeEnd``.
         measure_disk: Returns the bytes of the writable directory.
         on_end: Awaited once when the box has ended, before ``wait`` returns.
     """
@@ -52,13 +56,15 @@ class BubblewrapBox:
         limits: BoxLimits,
         paths: Sequence[str],
         proxy: BoxProxy,
+        pipes: set[PipeEnd],
         measure_disk: Callable[[], Coroutine[Any, Any, int]],
         on_end: Callable[[BubblewrapBox], Coroutine[Any, Any, None]],
     ) -> None:
         self.spec = spec
         self.home = HOME
         self.workdir = spec.workdir or HOME
-        self.files = SandboxFiles(self)
+        self.pipes = pipes
+        self.files: BoxFiles = SandboxFiles(self)
         self.ended = False
         self._env = dict(spec.env)
         self._paths = paths
@@ -70,12 +76,13 @@ class BubblewrapBox:
         self._on_end = on_end
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._sentence = "the box's agent has ended"
+        self._sentence = _AGENT_ENDED
         self._stopping = False
         self._watcher_kills = 0
         self._disk_kills = 0
         self._names = itertools.count(1)
-        self._units: dict[Unit, asyncio.Task[None]] = {}
+        self._units: dict[str, Unit] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self.control = AgentControl(channel, on_event=self._event, on_end=self._agent_ended)
         self._serving = asyncio.create_task(self.control.serve(), name=f"box {spec.box_id}: control")
         self._burying = asyncio.create_task(self._bury(), name=f"box {spec.box_id}: end")
@@ -92,38 +99,39 @@ class BubblewrapBox:
         """Starts a process; see ``Box.run``."""
         if not argv or any("\0" in word for word in argv):
             raise BoxSpawnError("the command is empty or contains a NUL character", exit_code=126)
-        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        held = [null]
-        try:
-            in_read, in_write = make_pipe() if stdin else (null, -1)
-            out_read, out_write = make_pipe()
-            err_read, err_write = make_pipe() if not merge_stderr else (-1, out_write)
-            held = list({null, in_read, out_write, err_write})
-            mine, theirs = socket_pair()
+        message = {
+            "kind": "process",
+            "argv": list(argv),
+            "env": self.environment(env),
+            "directory": str(PurePosixPath(self.workdir, cwd or ".")),
+        }
+        with contextlib.ExitStack() as theirs:
+            null = _held(theirs, os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC))
+            in_read, stdin_pipe = null, None
+            if stdin:
+                read, write = make_pipe()
+                in_read, stdin_pipe = _held(theirs, read), PipeWriter(write, register=self.pipes)
+            read, write = make_pipe()
+            out_write, stdout_pipe = _held(theirs, write), PipeReader(read, register=self.pipes)
+            if merge_stderr:
+                err_write, read = out_write, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            else:
+                read, write = make_pipe()
+                err_write = _held(theirs, write)
+            mine, end = socket_pair()
+            theirs.enter_context(end)
             process = BoxProcess(
                 self,
                 name=f"process-{next(self._names)}",
                 channel=Channel(mine),
-                stdin=PipeWriter(in_write) if stdin else None,
-                stdout=PipeReader(out_read),
-                stderr=PipeReader(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if merge_stderr else err_read),
+                stdin=stdin_pipe,
+                stdout=stdout_pipe,
+                stderr=PipeReader(read, register=self.pipes),
             )
-            directory = self._resolve(cwd)
-            with theirs:
-                try:
-                    await self._supervise(
-                        process,
-                        {"kind": "process", "argv": list(argv), "env": self.environment(env), "directory": directory},
-                        descriptors=[theirs.fileno(), in_read, out_write, err_write],
-                        argv0=argv[0],
-                    )
-                except BaseException:
-                    process.close_pipes()
-                    raise
-            return process
-        finally:
-            for descriptor in held:
-                os.close(descriptor)
+            await self._supervise(
+                process, message, descriptors=[end.fileno(), in_read, out_write, err_write], argv0=argv[0]
+            )
+        return process
 
     async def open_session(self) -> BoxSession:
         """Opens a shell session.
@@ -140,9 +148,13 @@ class BubblewrapBox:
         return session
 
     def environment(self, env: Mapping[str, str] | None) -> dict[str, str]:
-        """Returns the whole environment of a process started now."""
+        """Returns the whole environment of a process started now.
+
+        Raises:
+            BoxSpawnError: A name or a value cannot be given to a process.
+        """
         networked = {} if self._proxy.policy.mode == "none" else network_environment(PROXY_PORT)
-        return {**base_environment(HOME, paths=self._paths), **networked, **self._env, **(env or {})}
+        return checked({**base_environment(HOME, paths=self._paths), **networked, **self._env, **(env or {})})
 
     def update_env(self, values: Mapping[str, str], *, unset: Sequence[str] = ()) -> None:
         """Changes the environment of what is started later."""
@@ -198,11 +210,21 @@ class BubblewrapBox:
 
     # What follows is for the runtime and the units of this box.
 
+    @property
+    def disk_limit(self) -> int:
+        """Bytes the writable directory may hold."""
+        return self.spec.disk
+
+    @property
+    def busy(self) -> bool:
+        """True while any process or session of the box lives."""
+        return bool(self._units) and not self.ended
+
     async def set_up(self, *, limits: Mapping[str, int], watch_memory: int, seconds: float) -> None:
         """Waits for the agent, tells it the limits and makes the work directory.
 
         Raises:
-            BoxLostError: The agent did not come up.
+            BoxLostError: The agent did not come up, or the work directory cannot be made.
             TimeoutError: It took longer than ``seconds``.
         """
         async with asyncio.timeout(seconds):
@@ -214,77 +236,78 @@ class BubblewrapBox:
             raise BoxLostError(f"cannot make the work directory {self.workdir!r}: {str(answer['problem'])[:200]}")
         await self._open_proxy()
 
-    def memory_kills(self) -> int:
-        """Returns how many processes have been killed for memory so far."""
-        return self._limits.oom_kills() + self._watcher_kills
+    def kills(self) -> Kills:
+        """Returns how many processes have been killed for memory and disk so far."""
+        return Kills(memory=self._limits.oom_kills() + self._watcher_kills, disk=self._disk_kills)
 
-    async def explain(self, status: ExitStatus, *, kills_before: int, killed: bool) -> ExitStatus:
-        """Returns ``status`` with what the platform knows about its reason."""
-        if status.exit_code != 128 + _KILL_SIGNAL:
-            return status
-        reason = status.reason
-        if self._disk_kills:
-            reason = EndReason.DISK
-        elif killed:
-            reason = EndReason.KILLED
-        else:
-            if self._limits.watched and not self.ended:
-                # The watcher tells before it kills, but on another socket: an answer proves that it has been heard.
-                await self.alive()
-            if self.memory_kills() > kills_before:
-                reason = EndReason.MEMORY
-        return ExitStatus(exit_code=status.exit_code, signal=status.signal, reason=reason)
+    async def settled_kills(self) -> Kills:
+        """As ``kills``, sure to contain what has been told before a process was seen to end."""
+        if self._limits.watched and not self.ended:
+            # The agent tells before it kills, but on another socket than the end: an answer proves it has been heard.
+            await self.alive()
+        return self.kills()
 
     async def kill_for_disk(self) -> None:
         """Ends every process because the writable directory holds too much."""
         self._disk_kills += 1
-        await self.control.ask("kill_all")
-
-    def _resolve(self, cwd: str | None) -> str:
-        return str(PurePosixPath(self.workdir, cwd or "."))
+        with contextlib.suppress(BoxLostError, TimeoutError):
+            await self.control.ask("kill_all")
 
     async def _supervise(self, unit: Unit, message: dict[str, Any], *, descriptors: list[int], argv0: str) -> None:
         try:
             await self.control.tell({"do": "supervise", "unit": unit.name, **message}, descriptors=descriptors)
+            self._units[unit.name] = unit
+            task = asyncio.create_task(self._watch(unit), name=f"box {self.spec.box_id}: {unit.name}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            await unit.started(argv0=argv0, directory=message["directory"])
         except BaseException:
             unit.channel.close()
+            unit.close_pipes()
             raise
-        task = asyncio.create_task(unit.watch(), name=f"box {self.spec.box_id}: {unit.name}")
-        self._units[unit] = task
-        task.add_done_callback(lambda _: self._units.pop(unit, None))
-        await unit.started(argv0=argv0, directory=message["directory"])
+
+    async def _watch(self, unit: Unit) -> None:
+        try:
+            await unit.watch()
+        finally:
+            self._units.pop(unit.name, None)
 
     async def _open_proxy(self) -> None:
         if self._proxy.policy.mode != "none" and not self._proxy.listening:
             await self._proxy.serve(await self.control.listen(PROXY_PORT))
 
     def _event(self, message: Mapping[str, Any]) -> None:
+        event = message.get("event")
         if "ready" in message and not self._ready.done():
             self._ready.set_result(None)
-        elif message.get("event") == "memory":
+        elif event == "ended":
+            unit = self._units.get(str(message.get("unit")))
+            if unit is not None:
+                unit.bury()
+        elif event == "memory":
             self._watcher_kills += 1
-        elif message.get("event") == "fault":
+        elif event == "fault":
             self._sentence = f"the box's agent failed: {str(message.get('text', ''))[:500]}"
 
     def _agent_ended(self, sentence: str) -> None:
-        if not self._stopping and self._sentence == "the box's agent has ended":
-            self._sentence = sentence
         self.ended = True
+        if not self._stopping and self._sentence == _AGENT_ENDED:
+            self._sentence = sentence
         if not self._ready.done():
             self._ready.set_exception(BoxLostError(sentence))
             self._ready.exception()
+        for unit in self._units.values():
+            unit.bury()
 
     async def _stop(self, *, force: bool) -> None:
         if not self.ended:
             self._stopping = True
             self._sentence = "the box was stopped"
             if not force:
-                try:
+                with contextlib.suppress(BoxLostError, TimeoutError):
                     await self.control.ask("terminate", seconds=_EXIT_SECONDS)
                     async with asyncio.timeout(_GRACE_SECONDS):
                         await asyncio.shield(self._serving)
-                except (BoxLostError, TimeoutError):
-                    pass
         self._channel.close()
         await asyncio.shield(self._burying)
 
@@ -292,30 +315,37 @@ class BubblewrapBox:
         """Waits for the end of the agent and ends everything that belongs to the box."""
         await asyncio.shield(self._serving)
         self._channel.close()
-        await self._await_exit()
-        await self._proxy.close()
-        for unit, task in list(self._units.items()):
-            await asyncio.shield(task)
-            unit.channel.close()
-        if not self._stopping and self._limits.oom_kills():
-            self._sentence += "; the kernel has killed processes of this box for memory"
-        await self._on_end(self)
-        self._gone.set_result(self._sentence)
+        try:
+            await self._await_exit()
+        finally:
+            await self._proxy.close()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if not self._stopping and self._limits.oom_kills():
+                self._sentence += "; the kernel has killed processes of this box for memory"
+            await self._on_end(self)
+            self._gone.set_result(self._sentence)
 
     async def _await_exit(self) -> None:
-        """Reaps bwrap; kills it if it does not follow its agent."""
+        """Reaps bwrap, whose end means that no process of the box is left; kills it if it does not follow its agent."""
         loop = asyncio.get_running_loop()
         exited: asyncio.Future[None] = loop.create_future()
         pidfd = os.pidfd_open(self._process.pid)
+        loop.add_reader(pidfd, lambda: None if exited.done() else exited.set_result(None))
         try:
-            loop.add_reader(pidfd, lambda: None if exited.done() else exited.set_result(None))
             try:
                 async with asyncio.timeout(_EXIT_SECONDS):
                     await asyncio.shield(exited)
             except TimeoutError:
-                self._process.kill()
-                await exited
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                async with asyncio.timeout(_DEATH_SECONDS):
+                    await asyncio.shield(exited)
             self._process.wait()
         finally:
             loop.remove_reader(pidfd)
             os.close(pidfd)
+
+
+def _held(stack: contextlib.ExitStack, descriptor: int) -> int:
+    """Has ``descriptor`` closed when the stack ends."""
+    stack.callback(os.close, descriptor)
+    return descriptor

@@ -3,45 +3,70 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
-import json
+import hashlib
 import os
-import socket
-import subprocess
+import pwd
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from .base import base_fingerprint, build_base
 from .box import BubblewrapBox
-from .channel import Channel, socket_pair, whole_number
-from .command_line import BoxMounts, as_host_uid, bwrap_command, find_program
+from .command_line import BoxMounts
+from .disk_watch import DiskWatch
 from .errors import BoxLostError, RuntimeFault, RuntimeUnavailableError
-from .interface import BoxSpec
-from .kit import Kit, build_kit
+from .interface import BoxSpec, Runtime
+from .kit import build_kit
+from .launch import Launch, Launcher
 from .layers import BoxLock, Disks
 from .limits import BoxLimits, CgroupParent, find_cgroups, process_limits, remove_parent, remove_stale, tmp_bytes
-from .places import Places
+from .pipes import PipeEnd
+from .places import Places, checked_identity
 from .policy import PolicyError, parse_networks
+from .predecessor import end_predecessors, forget, remember
+from .probe import SCRIPT, unavailable_text
 from .proxy import BoxProxy
 from .toolchains import Toolchain, resolve_toolchains
 
 DEFAULT_HOST_UID = 64321
-_START_SECONDS = 10.0
-_LONGEST_COMPLAINT = 4000
+_START_SECONDS = 15.0
 
 
-class BubblewrapRuntime:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enforcement:
+    """How this machine lets boxes be limited, for people who ask.
+
+    Attributes:
+        mode: ``user`` boxes run as the server's user, ``dropped`` root runs them as another uid.
+        host_uid: That uid.
+        memory: ``cgroup`` the kernel limits all processes of a box together; ``watched`` the agent adds them up every
+            100 ms and kills the largest.
+        cpu: ``cgroup`` or ``unlimited``: without a cgroup there is nothing that a box could not undo.
+        disk: Measured from outside, see ``disk_watch``.
+    """
+
+    mode: Literal["user", "dropped"]
+    host_uid: int
+    memory: Literal["cgroup", "watched"]
+    cpu: Literal["cgroup", "unlimited"]
+    disk: Literal["watched"] = "watched"
+
+
+class BubblewrapRuntime(Runtime):
     """Boxes by bubblewrap; see ``Runtime``.
 
     A server that runs as an ordinary user starts boxes as itself (mode U). A server that runs as root starts them as
-    ``host_uid`` (mode R): root's uid without capabilities would still own root's files, and so could write to the
-    kernel's settings (measured).
+    ``host_uid`` (mode R): root's uid, even without capabilities, still owns root's files, and a box under it could
+    write to the kernel's settings (measured).
 
     Args:
         data_directory: Where layers and writable directories live. Not on an overlay file system; as root not below a
             directory that others cannot search.
         toolchains: Directories of the host that boxes see read-only at their own paths.
-        host_uid: Mode R: the uid of every box outside; one that no account uses. Mode U: must be left out.
+        host_uid: Mode R: the uid of every box outside; one that no account uses. Mode U: left out.
         extra_public_cidrs: Networks that the policies ``public`` and ``allow`` treat as public although they are
             private, such as that of a package mirror.
     """
@@ -56,73 +81,120 @@ class BubblewrapRuntime:
         host_uid: int | None = None,
         extra_public_cidrs: Sequence[str] = (),
     ) -> None:
-        self._data_directory = data_directory
         self._roots = tuple(toolchains)
-        self._host_uid = host_uid
         self._extra_public_cidrs = tuple(extra_public_cidrs)
+        self._host_uid = host_uid
+        self._data_directory = data_directory
         self._boxes: dict[str, BubblewrapBox] = {}
+        self._pipes: set[PipeEnd] = set()
         self._toolchains: tuple[Toolchain, ...] = ()
         self._cgroups: CgroupParent | None = None
+        self._watch: asyncio.Task[None] | None = None
         self._fingerprint = ""
         self._lock = -1
 
     async def prepare(self) -> None:
-        """Checks the machine and writes what boxes need; see ``Runtime.prepare``."""
+        """Checks the machine, writes what boxes need and proves it with a throw-away box; see ``Runtime.prepare``."""
         uid, dropped = self._choose_uid()
         self._places = Places(self._data_directory.absolute(), uid, dropped)
         try:
             self._extra_public = parse_networks(self._extra_public_cidrs)
         except PolicyError as error:
             raise RuntimeUnavailableError(f"extra_public_cidrs: {error}") from error
-        await asyncio.to_thread(self._write)
-        self._disks.empty_trash()
+        try:
+            await asyncio.to_thread(self._write)
+            self._disks.empty_trash()
+            self._disk_watch = DiskWatch(self._disks, root=self._places.root)
+            self._watch = asyncio.create_task(self._disk_watch.run(), name="disk watch")
+            await self._probe()
+        except BaseException:
+            await self.close()
+            raise
 
     def _choose_uid(self) -> tuple[int, bool]:
         own = os.geteuid()
         if own != 0:
             if self._host_uid not in {None, own}:
-                raise RuntimeUnavailableError("host_uid can be chosen by root only; leave it out")
+                raise RuntimeUnavailableError("only root can choose host_uid; leave it out")
             return own, False
-        uid = DEFAULT_HOST_UID if self._host_uid is None else self._host_uid
-        if uid <= 0:
+        if self._host_uid is None:
+            with contextlib.suppress(KeyError):
+                name = pwd.getpwuid(DEFAULT_HOST_UID).pw_name
+                raise RuntimeUnavailableError(
+                    f"uid {DEFAULT_HOST_UID} belongs to the account {name}; set host_uid to one that no account uses"
+                )
+            return DEFAULT_HOST_UID, True
+        if self._host_uid <= 0:
             raise RuntimeUnavailableError("host_uid must not be root's: sandboxes would own root's files")
-        return uid, True
+        return self._host_uid, True
 
     def _write(self) -> None:
         self._places.create()
-        self._disks = Disks(self._places)
-        self._setpriv = find_program("setpriv") if self._places.dropped else ""
         self._take_data_directory()
+        end_predecessors(self._places.state)
+        self._disks = Disks(self._places)
         self._toolchains = resolve_toolchains(
             self._roots, data_directory=self._places.root, dropped=self._places.dropped
         )
-        self._stages = {
-            toolchain.path: self._places.stage / str(number)
-            for number, toolchain in enumerate(self._toolchains)
-            if toolchain.staged
-        }
-        for stage in self._stages.values():
-            stage.mkdir(exist_ok=True)
-        self._kit: Kit = build_kit(self._places)
+        kit = build_kit(self._places)
+        self._launcher = Launcher(self._places, kit=kit, toolchains=self._toolchains, pipes=self._pipes)
         self._fingerprint = base_fingerprint(self._toolchains)
         self._base = build_base(self._places, self._toolchains, fingerprint=self._fingerprint)
-        self._cgroups = find_cgroups(f"uom-sandbox-{os.getpid()}")
+        owner = hashlib.sha256(os.fsencode(self._places.root)).hexdigest()[:12]
+        self._cgroups = find_cgroups(f"uom-sandbox-{owner}")
         if self._cgroups is not None:
             remove_stale(self._cgroups)
 
     def _take_data_directory(self) -> None:
-        self._lock = os.open(self._places.state / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(self._places.state / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            os.close(self._lock)
-            self._lock = -1
-            raise RuntimeUnavailableError(f"another server uses the data directory {self._places.root}") from error
+            os.close(lock)
+            raise RuntimeUnavailableError(
+                f"another server uses the data directory {self._places.root}; stop it or choose another directory"
+            ) from error
+        self._lock = lock
+
+    async def _probe(self) -> None:
+        """Runs a box with every option that real ones get: what this machine lacks shows here and not later."""
+        box_id = "probe"
+        self._disks.remove_box(box_id)
+        text = ""
+        try:
+            box = await self.start(BoxSpec(box_id=box_id))
+            try:
+                process = await box.run(["/bin/sh", "-c", SCRIPT], merge_stderr=True)
+                while len(text) < 1000 and (chunk := await process.stdout.read()):
+                    text += chunk.decode("utf-8", "replace")
+                status = await process.wait()
+                process.close_pipes()
+            finally:
+                await box.stop(force=True)
+        except RuntimeFault as error:
+            # The probe asks for nothing unusual; what fails now fails for every box.
+            raise RuntimeUnavailableError(str(error)) from error
+        finally:
+            self._disks.remove_box(box_id)
+        if status.exit_code != 0:
+            complaint = f"a test sandbox started, but its commands failed with {status.exit_code}: {text.strip()}"
+            raise RuntimeUnavailableError(unavailable_text(complaint, data_directory=self._places.root))
 
     @property
     def fingerprint(self) -> str:
         """Changes when the toolchains of this machine change."""
         return self._fingerprint
+
+    @property
+    def enforcement(self) -> Enforcement:
+        """How limits are enforced here; after ``prepare``."""
+        groups = self._cgroups.directories if self._cgroups is not None else {}
+        return Enforcement(
+            mode="dropped" if self._places.dropped else "user",
+            host_uid=self._places.uid,
+            memory="cgroup" if "memory" in groups else "watched",
+            cpu="cgroup" if "cpu" in groups else "unlimited",
+        )
 
     async def start(self, spec: BoxSpec) -> BubblewrapBox:
         """Starts a box; see ``Runtime.start``.
@@ -131,115 +203,100 @@ class BubblewrapRuntime:
             RuntimeFault: The box runs already, a layer is missing, or the policy cannot be enforced.
             RuntimeUnavailableError: bwrap refused; its own words are in the text.
         """
+        checked_identity(spec.box_id, what="box id")
         try:
             proxy = BoxProxy(spec.box_id, policy=spec.network, extra_public=self._extra_public)
         except PolicyError as error:
             raise RuntimeFault(f"network policy: {error}") from error
         lock = self._disks.lock(spec.box_id)
+        limits = BoxLimits(self._cgroups, spec.box_id)
         try:
-            box = await self._start(spec, lock=lock, proxy=proxy)
+            mounts = await asyncio.to_thread(self._make_ready, spec, limits)
+            launch = self._launcher.launch(mounts)
         except BaseException:
+            await limits.remove()
             lock.release()
             raise
-        self._boxes[spec.box_id] = box
+        box = self._box(spec, launch, mounts=mounts, limits=limits, proxy=proxy, lock=lock)
+        try:
+            # The agent starts meanwhile; no program does before it is in its groups.
+            await asyncio.to_thread(self._register, spec, launch, limits, await launch.agent_pid())
+            watch = spec.memory if limits.watched else 0
+            await box.set_up(limits=process_limits(spec), watch_memory=watch, seconds=_START_SECONDS)
+        except (BoxLostError, TimeoutError, OSError) as error:
+            await box.stop(force=True)
+            complaint = await launch.complaint() or str(error)
+            raise RuntimeUnavailableError(unavailable_text(complaint, data_directory=self._places.root)) from error
+        except BaseException:
+            await box.stop(force=True)
+            raise
+        finally:
+            launch.release()
         return box
 
-    async def _start(self, spec: BoxSpec, *, lock: BoxLock, proxy: BoxProxy) -> BubblewrapBox:
+    def _make_ready(self, spec: BoxSpec, limits: BoxLimits) -> BoxMounts:
         directory = self._disks.make_box(spec.box_id)
         mounts = BoxMounts(
             lowers=self._disks.lowers(self._base, spec.layers, box=directory),
             upper=directory / "up",
             work=directory / "work",
             toolchains=self._toolchains,
-            stages=self._stages,
+            stages=self._launcher.stages,
             tmp_bytes=tmp_bytes(spec),
         )
-        limits = BoxLimits(self._cgroups, spec.box_id)
         limits.create(spec)
-        mine, theirs = socket_pair()
-        info_read, info_write = os.pipe2(os.O_CLOEXEC)
-        complaint_read, complaint_write = os.pipe2(os.O_CLOEXEC)
-        try:
-            process = self._spawn(mounts, theirs, info=info_write, complaints=complaint_write)
-        except BaseException:
-            mine.close()
-            os.close(info_read)
-            os.close(complaint_read)
-            await limits.remove()
-            raise
-        finally:
-            theirs.close()
-            os.close(info_write)
-            os.close(complaint_write)
+        return mounts
 
+    def _register(self, spec: BoxSpec, launch: Launch, limits: BoxLimits, agent: int) -> None:
+        remember(self._places.state / f"{spec.box_id}.json", pid=launch.process.pid)
+        limits.adopt(agent)
+
+    def _box(
+        self,
+        spec: BoxSpec,
+        launch: Launch,
+        *,
+        mounts: BoxMounts,
+        limits: BoxLimits,
+        proxy: BoxProxy,
+        lock: BoxLock,
+    ) -> BubblewrapBox:
         async def ended(box: BubblewrapBox) -> None:
+            self._disk_watch.remove(box)
             self._boxes.pop(spec.box_id, None)
             await limits.remove()
+            forget(self._places.state / f"{spec.box_id}.json")
             lock.release()
 
         box = BubblewrapBox(
             spec,
-            process=process,
-            channel=Channel(mine, takes_descriptors=True),
+            process=launch.process,
+            channel=launch.channel,
             limits=limits,
             paths=[path for toolchain in self._toolchains for path in toolchain.search_paths],
             proxy=proxy,
+            pipes=self._pipes,
             measure_disk=lambda: self._disks.measure(mounts.upper),
             on_end=ended,
         )
-        try:
-            await self._bring_up(box, spec, limits=limits, info=info_read)
-        except BaseException as error:
-            await box.stop(force=True)
-            if isinstance(error, (BoxLostError, TimeoutError)):
-                os.set_blocking(complaint_read, False)
-                raise _start_failure(_read_up(complaint_read), error) from error
-            raise
-        finally:
-            os.close(info_read)
-            os.close(complaint_read)
+        self._boxes[spec.box_id] = box
+        self._disk_watch.add(box, mounts.upper)
         return box
-
-    def _spawn(
-        self, mounts: BoxMounts, control: socket.socket, *, info: int, complaints: int
-    ) -> subprocess.Popen[bytes]:
-        """Starts bwrap from the loop's own thread: ``--die-with-parent`` follows the thread that started it."""
-        seccomp = os.open(self._kit.seccomp, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            command = bwrap_command(self._kit, mounts, control=control.fileno(), seccomp=seccomp, info=info)
-            if self._places.dropped:
-                command = as_host_uid(command, uid=self._places.uid, stages=self._stages, setpriv=self._setpriv)
-            return subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=complaints,
-                pass_fds=(control.fileno(), seccomp, info),
-                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"},
-                cwd="/",
-            )
-        finally:
-            os.close(seccomp)
-
-    async def _bring_up(self, box: BubblewrapBox, spec: BoxSpec, *, limits: BoxLimits, info: int) -> None:
-        os.set_blocking(info, False)
-        pid = await _agent_pid(info)
-        # The agent starts meanwhile; the first program does not before it is in its groups.
-        await asyncio.to_thread(limits.adopt, pid)
-        await box.set_up(
-            limits=process_limits(spec), watch_memory=spec.memory if limits.watched else 0, seconds=_START_SECONDS
-        )
 
     async def freeze(self, box_id: str, layer_id: str) -> int:
         """Freezes a stopped box; see ``Runtime.freeze``."""
         return await self._disks.freeze(box_id, layer_id)
 
     async def remove_box(self, box_id: str) -> None:
-        """Deletes a stopped box; see ``Runtime.remove_box``."""
+        """Deletes a stopped box; see ``Runtime.remove_box``.
+
+        Raises:
+            RuntimeFault: The box runs.
+        """
         self._disks.remove_box(box_id)
 
     async def remove_layer(self, layer_id: str) -> None:
-        """Deletes a layer; the caller knows that no box stands on it.
+        """Deletes a layer; the caller knows that no stopped box stands on it.
 
         Raises:
             RuntimeFault: A live box stands on it.
@@ -257,8 +314,14 @@ class BubblewrapRuntime:
         return sorted(path.name for path in self._places.layers.iterdir())
 
     async def close(self) -> None:
-        """Stops every box at once and waits for deletions."""
+        """Stops every box at once and waits for deletions. May be called twice."""
         await asyncio.gather(*(box.stop(force=True) for box in list(self._boxes.values())))
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+            self._watch = None
+        for end in list(self._pipes):
+            end.close()
         if self._lock < 0:
             return
         await self._disks.close()
@@ -266,41 +329,3 @@ class BubblewrapRuntime:
             remove_parent(self._cgroups)
         os.close(self._lock)
         self._lock = -1
-
-
-async def _agent_pid(info: int) -> int:
-    """Reads from bwrap which process of the host the agent is.
-
-    Raises:
-        BoxLostError: bwrap ended without a word.
-    """
-    from .pipes import PipeReader
-
-    reader = PipeReader(os.dup(info))
-    text = b""
-    try:
-        async with asyncio.timeout(_START_SECONDS):
-            while chunk := await reader.read():
-                text += chunk
-                if b"}" in text:
-                    break
-    finally:
-        reader.close()
-    try:
-        pid = whole_number(json.loads(text).get("child-pid"), low=2, high=1 << 31)
-    except (ValueError, AttributeError) as error:
-        raise BoxLostError("bwrap did not start") from error
-    if pid is None:
-        raise BoxLostError("bwrap did not tell its child")
-    return pid
-
-
-def _read_up(descriptor: int) -> str:
-    try:
-        return os.read(descriptor, _LONGEST_COMPLAINT).decode("utf-8", "replace").strip()
-    except BlockingIOError:
-        return ""
-
-
-def _start_failure(complaint: str, error: BaseException) -> RuntimeFault:
-    return RuntimeUnavailableError(f"the sandbox did not start: {complaint or error or 'no answer in time'}")

@@ -17,8 +17,9 @@ from .toolchains import Toolchain
 _RUN_BYTES = 4 * MIB
 # Not separated by namespaces: they tell of the host, or let root's files be changed (sys). Hidden or read-only.
 _HIDDEN = (
-    "cmdline", "config.gz", "interrupts", "kallsyms", "kcore", "key-users", "keys", "kmsg", "kpagecount", "kpageflags",
-    "pagetypeinfo", "sched_debug", "slabinfo", "softirqs", "sysrq-trigger", "timer_list", "vmallocinfo", "latency_stats",
+    "cmdline", "config.gz", "interrupts", "kallsyms", "kcore", "key-users", "keys", "kmsg", "kpagecount",
+    "kpageflags", "latency_stats", "pagetypeinfo", "sched_debug", "slabinfo", "softirqs", "sysrq-trigger",
+    "timer_list", "vmallocinfo",
 )  # fmt: skip
 _READ_ONLY = ("acpi", "bus", "driver", "fs", "irq", "scsi", "sys")
 
@@ -65,14 +66,14 @@ def bwrap_command(kit: Kit, mounts: BoxMounts, *, control: int, seccomp: int, in
     argv += ["--overlay", str(mounts.upper), str(mounts.work), "/"]
     argv += ["--ro-bind", "/usr", "/usr"]
     for name in HOST_DIRECTORIES:
-        if os.path.isdir(f"/{name}") and not os.path.islink(f"/{name}"):
+        if Path("/", name).is_dir() and not Path("/", name).is_symlink():
             argv += ["--ro-bind", f"/{name}", f"/{name}"]
     argv += ["--proc", "/proc"]
     for name in _HIDDEN:
-        if os.path.exists(f"/proc/{name}"):
+        if Path("/proc", name).exists():
             argv += ["--ro-bind", "/dev/null", f"/proc/{name}"]
     for name in _READ_ONLY:
-        if os.path.exists(f"/proc/{name}"):
+        if Path("/proc", name).exists():
             argv += ["--ro-bind", f"/proc/{name}", f"/proc/{name}"]
     size = str(mounts.tmp_bytes)
     argv += ["--dev", "/dev", "--size", size, "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
@@ -96,11 +97,11 @@ def as_host_uid(command: Sequence[str], *, uid: int, stages: dict[Path, Path], s
     drop = [setpriv, "--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--"]
     if not stages:
         return [*drop, *command]
-    mounting = [
-        f"mount --bind {shlex.quote(str(path))} {shlex.quote(str(stage))} && mount -o remount,bind,ro {shlex.quote(str(stage))}"
-        for path, stage in stages.items()
-    ]
-    script = " && ".join([*mounting, 'exec "$@"'])
+    steps = []
+    for path, stage in stages.items():
+        source, target = shlex.quote(str(path)), shlex.quote(str(stage))
+        steps += [f"mount --bind {source} {target}", f"mount -o remount,bind,ro {target}"]
+    script = " && ".join([*steps, 'exec "$@"'])
     return ["unshare", "-m", "--propagation", "private", "--", "sh", "-c", script, "sh", *drop, *command]
 
 

@@ -82,7 +82,7 @@ class AgentControl:
         try:
             async with asyncio.timeout(seconds):
                 await self._channel.send({"do": what, "id": number, **values})
-                answer = await waiting
+                answer: dict[str, Any] = await waiting
         finally:
             del self._waiting[number]
             if waiting.done() and not waiting.cancelled():

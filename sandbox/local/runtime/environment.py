@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from .errors import BoxSpawnError
 
 SYSTEM_PATHS = ("/usr/local/bin", "/usr/bin", "/bin")
 _LOCAL = "localhost,127.0.0.1,::1"
@@ -16,6 +18,20 @@ def base_environment(home: str, *, paths: Sequence[str]) -> dict[str, str]:
         paths: Directories of toolchains, searched before the system's.
     """
     return {"PATH": ":".join([*paths, *SYSTEM_PATHS]), "HOME": home, "LANG": "C.UTF-8", "TMPDIR": "/tmp"}  # noqa: S108
+
+
+def checked(env: Mapping[str, str]) -> dict[str, str]:
+    """Returns ``env``.
+
+    Raises:
+        BoxSpawnError: The kernel would not take a name or a value. The value is not repeated, it may be a secret.
+    """
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name:
+            raise BoxSpawnError(f"{name!r} cannot be the name of an environment variable", exit_code=126)
+        if "\0" in value:
+            raise BoxSpawnError(f"the environment variable {name} contains a NUL character", exit_code=126)
+    return dict(env)
 
 
 def network_environment(port: int) -> dict[str, str]:

@@ -25,7 +25,7 @@ FileErrorKind = Literal[
 ]
 
 
-class RuntimeFault(Exception):
+class RuntimeFault(Exception):  # noqa: N818 - a fault of the platform, told apart from the Error classes below
     """Root of what a runtime raises."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -10,16 +11,19 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from .channel import Channel, socket_pair, whole_number
 from .errors import BoxFileError, BoxLostError, FileErrorKind
-from .interface import FileStat
+from .interface import BoxFiles, FileStat
 from .pipes import PipeReader, PipeWriter, make_pipe
 
 if TYPE_CHECKING:
     from .box import BubblewrapBox
 
 _CHUNK = 64 * 1024
-_AT_ONCE = 16
-_MOST_ENTRIES = 200_000
-_KINDS: dict[int, FileErrorKind] = {
+# Each is a small process in the box; a slow download must not keep others from working.
+_AT_ONCE = 32
+# As many frames of at most a megabyte each; the worker stops itself far below.
+_MOST_FRAMES = 256
+_BY_NAME: dict[str, FileErrorKind] = {kind: kind for kind in get_args(FileErrorKind)}
+_BY_NUMBER: dict[int, FileErrorKind] = {
     1: "access_denied",  # EPERM
     2: "not_found",  # ENOENT
     13: "access_denied",  # EACCES
@@ -37,7 +41,7 @@ _KINDS: dict[int, FileErrorKind] = {
 }
 
 
-class SandboxFiles:
+class SandboxFiles(BoxFiles):
     """The file operations of one box; see ``BoxFiles``."""
 
     def __init__(self, box: BubblewrapBox) -> None:
@@ -50,14 +54,15 @@ class SandboxFiles:
 
     async def list(self, path: str, *, depth: int = 1) -> Sequence[FileStat]:
         """Describes what is in a directory, ``depth`` levels down, sorted by name in each."""
-        return [_file_stat(entry) for entry in await self._entries("list", path, depth=depth)]
+        entries = await self._entries("list", path, depth=depth)
+        return [_file_stat(entry) for entry in entries]
 
     async def read(self, path: str) -> AsyncIterator[bytes]:
         """Yields the content in chunks of at most 64 KiB."""
         read, write = make_pipe()
-        reader = PipeReader(read)
+        reader = PipeReader(read, register=self._box.pipes)
         try:
-            async with self._operation("read", path, path, data=write) as operation:
+            async with self._operation("read", path, {"path": path}, data=write) as operation:
                 await operation.expect("open")
                 while chunk := await reader.read(_CHUNK):
                     yield chunk
@@ -68,26 +73,32 @@ class SandboxFiles:
     async def write(self, path: str, chunks: AsyncIterator[bytes]) -> int:
         """Writes a file; returns the number of bytes."""
         read, write = make_pipe()
-        writer = PipeWriter(write)
+        writer = PipeWriter(write, register=self._box.pipes)
         try:
-            async with self._operation("write", path, path, data=read) as operation:
+            async with self._operation("write", path, {"path": path}, data=read) as operation:
                 await operation.expect("open")
-                written = 0
-                async for chunk in chunks:
-                    written += len(chunk)
-                    if written > self._box.spec.disk:
-                        text = f"more than the sandbox's disk of {self._box.spec.disk} bytes"
-                        raise BoxFileError(f"{path}: {text}", kind="no_space", path=path)
-                    await writer.write(chunk)
+                # The worker hanging up early is no fault of its own: its outcome says why.
+                with contextlib.suppress(BrokenPipeError):
+                    await self._copy(path, chunks, writer)
                 writer.close()
                 answer = await operation.result()
                 return whole_number(answer.get("size"), low=0, high=1 << 62) or 0
-        except BrokenPipeError:
-            raise BoxFileError(f"{path}: the writer in the sandbox has ended", kind="failed", path=path) from None
-        finally:
-            writer.close()
+        except BoxFileError:
+            # Whoever sends the chunks is to hear of the failure after the last one, not in the middle.
             async for _ in chunks:
                 pass
+            raise
+        finally:
+            writer.close()
+
+    async def _copy(self, path: str, chunks: AsyncIterator[bytes], writer: PipeWriter) -> None:
+        written = 0
+        async for chunk in chunks:
+            written += len(chunk)
+            if written > self._box.spec.disk:
+                text = f"{path}: more than the sandbox's disk of {self._box.spec.disk} bytes"
+                raise BoxFileError(text, kind="no_space", path=path)
+            await writer.write(chunk)
 
     async def make_directory(self, path: str, *, mode: int = 0o755) -> None:
         """Makes a directory and its parents; one that exists is left as it is."""
@@ -128,20 +139,17 @@ class SandboxFiles:
         return await self._ask_about(path, operation, path=path, **arguments)
 
     async def _ask_about(self, about: str, operation: str, **arguments: Any) -> dict[str, Any]:
-        async with self._open(operation, about, arguments, data=None) as running:
+        async with self._operation(operation, about, arguments) as running:
             return await running.result()
 
-    async def _entries(self, operation: str, path: str, **arguments: Any) -> list[Any]:
-        async with self._open(operation, path, {"path": path, **arguments}, data=None) as running:
+    async def _entries(self, operation: str, path: str, **arguments: Any) -> Sequence[Any]:
+        async with self._operation(operation, path, {"path": path, **arguments}) as running:
             await running.result()
             return running.entries
 
-    def _operation(self, operation: str, about: str, path: str, *, data: int) -> Any:
-        return self._open(operation, about, {"path": path}, data=data)
-
     @asynccontextmanager
-    async def _open(
-        self, operation: str, about: str, arguments: dict[str, Any], *, data: int | None
+    async def _operation(
+        self, operation: str, about: str, arguments: dict[str, Any], *, data: int | None = None
     ) -> AsyncIterator[_Operation]:
         """Starts a worker; hanging up on it (leaving early) ends it."""
         try:
@@ -181,6 +189,7 @@ class _Operation:
         self._channel = channel
         self._path = path
         self.entries: list[Any] = []
+        self._frames = 0
 
     async def expect(self, word: str) -> None:
         """Waits for a message with ``word``; raises what the worker reports instead."""
@@ -195,7 +204,8 @@ class _Operation:
             if isinstance(answer, dict):
                 return answer
             entries = message.get("entries")
-            if not isinstance(entries, list) or len(self.entries) + len(entries) > _MOST_ENTRIES:
+            self._frames += 1
+            if not isinstance(entries, list) or self._frames > _MOST_FRAMES:
                 raise BoxLostError("the box sent entries without end")
             self.entries.extend(entries)
 
@@ -205,9 +215,8 @@ class _Operation:
             raise BoxFileError(f"{self._path}: the worker in the sandbox has ended", kind="failed", path=self._path)
         if "kind" in message or "failed" in message:
             number = whole_number(message.get("failed"), low=0, high=4095)
-            kind = message.get("kind") if number is None else _KINDS.get(number, "failed")
-            if kind not in get_args(FileErrorKind):
-                kind = "failed"
+            named = str(message.get("kind"))
+            kind = _BY_NAME.get(named, "failed") if number is None else _BY_NUMBER.get(number, "failed")
             raise BoxFileError(f"{self._path}: {str(message.get('text', ''))[:500]}", kind=kind, path=self._path)
         return message
 

@@ -31,7 +31,7 @@ class NetworkPolicy:
     """What a box may reach. The default is nothing.
 
     Attributes:
-        mode: ``none`` nothing, ``public`` every public address, ``allow`` only ``cidrs``, ``domains`` and ``endpoints``.
+        mode: ``none`` nothing, ``public`` every public address, ``allow`` only ``cidrs`` and ``domains``.
         cidrs: IPv4 networks (``10.0.0.0/8``) that may be reached, any port.
         domains: Host names, exact or ``*.suffix``, that may be reached on ports 80 and 443.
     """
@@ -186,14 +186,18 @@ class FileStat:
 class BoxFiles(Protocol):
     """File operations that run inside the box, as the box's user, so no path trick reaches the host.
 
-    Relative paths resolve against the box's work directory. Every method raises ``BoxFileError`` (see ``errors``) with a
-    ``kind`` of ``not_found``, ``access_denied``, ``invalid_path``, ``exists``, ``is_directory``, ``not_a_directory``,
+    Relative paths resolve against the box's work directory. Every method raises ``BoxFileError`` (see ``errors``) with
+    a ``kind`` of ``not_found``, ``access_denied``, ``invalid_path``, ``exists``, ``is_directory``, ``not_a_directory``,
     ``not_empty``, ``no_space`` or ``failed``.
     """
 
-    async def stat(self, path: str) -> FileStat: ...
+    async def stat(self, path: str) -> FileStat:
+        """Describes what is at ``path``; follows links."""
+        ...
 
-    async def list(self, path: str, *, depth: int = 1) -> Sequence[FileStat]: ...
+    async def list(self, path: str, *, depth: int = 1) -> Sequence[FileStat]:
+        """Describes what is in a directory, ``depth`` levels down; links to nowhere are left out."""
+        ...
 
     def read(self, path: str) -> AsyncIterator[bytes]:
         """Yields the content in chunks of at most 64 KiB; errors are raised before the first chunk."""
@@ -203,11 +207,17 @@ class BoxFiles(Protocol):
         """Makes parents (0755), truncates, writes; returns the number of bytes. Drains ``chunks`` also on failure."""
         ...
 
-    async def make_directory(self, path: str, *, mode: int = 0o755) -> None: ...
+    async def make_directory(self, path: str, *, mode: int = 0o755) -> None:
+        """Makes a directory and its parents; one that exists is left as it is."""
+        ...
 
-    async def delete(self, path: str, *, recursive: bool = False) -> None: ...
+    async def delete(self, path: str, *, recursive: bool = False) -> None:
+        """Deletes a file or, with ``recursive``, a directory with everything in it."""
+        ...
 
-    async def move(self, source: str, destination: str) -> None: ...
+    async def move(self, source: str, destination: str) -> None:
+        """Renames; copies where the file system cannot. What exists at ``destination`` is not replaced."""
+        ...
 
     async def find(self, path: str, pattern: str) -> Sequence[tuple[str, int, str]]:
         """Literal text search below ``path``: (file, 1-based line, text of the line)."""
@@ -217,11 +227,15 @@ class BoxFiles(Protocol):
         """Glob on base names below ``path``, directories included."""
         ...
 
-    async def replace(self, path: str, pattern: str, replacement: str) -> None: ...
+    async def replace(self, path: str, pattern: str, replacement: str) -> None:
+        """Replaces every occurrence of a literal text in one file."""
+        ...
 
     async def set_permissions(
         self, path: str, *, mode: int | None = None, owner: str | None = None, group: str | None = None
-    ) -> None: ...
+    ) -> None:
+        """Changes mode, owner and group; a box has one user, so the latter two can only be what they are."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +271,14 @@ class Box(Protocol):
         """
         ...
 
-    async def open_session(self) -> ShellSession: ...
+    async def open_session(self) -> ShellSession:
+        """Opens a shell session.
+
+        Raises:
+            BoxSpawnError: There is no shell, or its start directory cannot be used.
+            BoxLostError: The box has gone.
+        """
+        ...
 
     def update_env(self, values: Mapping[str, str], *, unset: Sequence[str] = ()) -> None:
         """Changes the environment of processes and sessions started later."""
@@ -271,9 +292,13 @@ class Box(Protocol):
         """Reserved for previews; not needed by the first version. Raises NotImplementedError where absent."""
         ...
 
-    async def listening_ports(self) -> Sequence[int]: ...
+    async def listening_ports(self) -> Sequence[int]:
+        """Returns the TCP ports on which programs in the box listen."""
+        ...
 
-    async def usage(self) -> BoxUsage: ...
+    async def usage(self) -> BoxUsage:
+        """Measures what the box uses now."""
+        ...
 
     async def alive(self) -> bool:
         """True if the agent in the box answers within a second."""
@@ -313,11 +338,17 @@ class Runtime(Protocol):
         """Deletes the files of a stopped box (moved to the trash at once, deleted in the background)."""
         ...
 
-    async def remove_layer(self, layer_id: str) -> None: ...
+    async def remove_layer(self, layer_id: str) -> None:
+        """Deletes a layer that no box stands on, in the background."""
+        ...
 
-    def boxes_on_disk(self) -> Sequence[str]: ...
+    def boxes_on_disk(self) -> Sequence[str]:
+        """Returns the ids of boxes that have a writable directory, running or not."""
+        ...
 
-    def layers_on_disk(self) -> Sequence[str]: ...
+    def layers_on_disk(self) -> Sequence[str]:
+        """Returns the ids of the frozen layers."""
+        ...
 
     @property
     def fingerprint(self) -> str:

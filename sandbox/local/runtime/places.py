@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -70,6 +71,7 @@ class Places:
             RuntimeUnavailableError: The dropped uid cannot reach the data directory.
         """
         self.root.mkdir(parents=True, exist_ok=True)
+        self._check_owner()
         self.root.chmod(0o711 if self.dropped else 0o700)
         for path, shared, mode in (
             (self.boxes, True, 0o700),
@@ -91,6 +93,16 @@ class Places:
         """Makes ``path`` the property of the boxes' host uid."""
         if self.dropped:
             os.chown(path, self.uid, self.uid, follow_symlinks=False)
+
+    def _check_owner(self) -> None:
+        """Layers of another uid would show as nobody's in a box, and half of their files as unreadable."""
+        with contextlib.suppress(FileNotFoundError):
+            owner = self.layers.stat().st_uid
+            if owner != self.uid:
+                raise RuntimeUnavailableError(
+                    f"the sandboxes in {self.root} belong to uid {owner}, but would now run as uid {self.uid}; "
+                    f"start the server as it was before, or choose another data directory"
+                )
 
     def _check_reachable(self) -> None:
         for parent in self.root.parents:

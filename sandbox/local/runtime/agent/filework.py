@@ -9,7 +9,7 @@ import errno
 import os
 import stat as modes
 
-from .child import apply_limits, prefer_for_oom
+from .child import apply_limits
 from .wire import Wire
 
 TYPE_CHECKING = False
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 _CHUNK = 256 * 1024
-_BATCH = 500
-MOST_ENTRIES = 200_000
+_BATCH = 64 * 1024
+_LONGEST_ANSWER = 8 * 1024 * 1024
 _LONGEST_LINE = 2000
 _LARGEST_EDIT = 64 * 1024 * 1024
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An operation that is refused for a reason that has no errno of its own."""
 
     def __init__(self, kind: str, text: str) -> None:
@@ -37,12 +37,11 @@ def serve(message: Mapping[str, Any], *, wire: Wire, data: Sequence[int], limits
     try:
         # A worker forks nothing, and must work while a fork bomb has used up the processes.
         apply_limits({name: value for name, value in limits.items() if name != "processes"})
-        prefer_for_oom()
         os.umask(0o022)
         os.chdir(message["directory"])
         operation = _OPERATIONS[message["operation"]]
         wire.send({"ok": operation(wire=wire, data=data, **message["arguments"])})
-    except Refused as refused:
+    except RefusedError as refused:
         wire.send({"kind": refused.kind, "text": str(refused)})
     except OSError as error:
         wire.send({"failed": error.errno or 0, "text": error.strerror or str(error)})
@@ -74,17 +73,20 @@ def _describe(path: str, name: str) -> dict[str, Any]:
 
 
 def _send_entries(wire: Wire, entries: Iterator[Any]) -> dict[str, Any]:
-    """Sends entries in batches; returns whether the cap cut them."""
+    """Sends entries in batches that fit a frame even when every character has to be escaped."""
     batch: list[Any] = []
-    count = 0
+    count = waiting = sent = 0
     for entry in entries:
-        if count >= MOST_ENTRIES:
-            raise Refused("failed", f"more than {MOST_ENTRIES} entries")
-        count += 1
         batch.append(entry)
-        if len(batch) >= _BATCH:
+        count += 1
+        waiting += len(str(entry))
+        if waiting >= _BATCH:
+            sent += waiting
+            if sent > _LONGEST_ANSWER:
+                raise RefusedError("failed", f"the answer is too long; {count} entries were found so far")
             wire.send({"entries": batch})
             batch = []
+            waiting = 0
     wire.send({"entries": batch})
     return {"count": count}
 
@@ -125,11 +127,12 @@ def _open_regular(path: str, flags: int) -> int:
     # O_NONBLOCK: opening a FIFO must not wait for its other end.
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
     mode = os.fstat(descriptor).st_mode
+    if modes.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
     if modes.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "Is a directory")
-    if not modes.S_ISREG(mode):
-        raise Refused("invalid_path", "not a regular file")
-    return descriptor
+    raise RefusedError("invalid_path", "not a regular file")
 
 
 def _read(*, wire: Wire, data: Sequence[int], path: str) -> dict[str, Any]:
@@ -181,34 +184,23 @@ def _delete(*, wire: Wire, data: Sequence[int], path: str, recursive: bool) -> d
     if not recursive:
         raise IsADirectoryError(errno.EISDIR, "Is a directory; deleting one must be asked for with recursive=True")
     if full == "/":
-        raise Refused("invalid_path", "the root directory cannot be deleted")
+        raise RefusedError("invalid_path", "the root directory cannot be deleted")
     _delete_tree(full)
     return {}
 
 
 def _delete_tree(top: str) -> None:
-    """Deletes a directory of any depth: walks down by chdir, so that no path gets too long."""
+    """Deletes a directory of any depth: walks by chdir, so that no path gets too long."""
     start = os.open(os.path.dirname(top), os.O_RDONLY | os.O_DIRECTORY)
     os.fchdir(start)
-    stack = [os.path.basename(top)]
-    _enter(stack[-1])
+    stack = [(os.path.basename(top), _empty(os.path.basename(top)))]
     while stack:
-        inner = None
-        for name in os.listdir("."):
-            if modes.S_ISDIR(os.lstat(name).st_mode):
-                inner = name
-                break
-            os.unlink(name)
-        if inner is not None:
-            try:
-                os.rmdir(inner)
-            except OSError as error:
-                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.EACCES}:
-                    raise
-                stack.append(inner)
-                _enter(inner)
+        name, inner = stack[-1]
+        if inner:
+            child = inner.pop()
+            stack.append((child, _empty(child)))
             continue
-        name = stack.pop()
+        stack.pop()
         if stack:
             os.chdir("..")
         else:
@@ -216,7 +208,8 @@ def _delete_tree(top: str) -> None:
         os.rmdir(name)
 
 
-def _enter(name: str) -> None:
+def _empty(name: str) -> list[str]:
+    """Goes into a directory, deletes everything in it but directories, and returns the names of those."""
     if modes.S_ISLNK(os.lstat(name).st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "Not a directory")
     try:
@@ -225,6 +218,13 @@ def _enter(name: str) -> None:
         if error.errno not in {errno.EPERM, errno.EROFS}:
             raise
     os.chdir(name)
+    directories = []
+    for entry in os.listdir("."):
+        if modes.S_ISDIR(os.lstat(entry).st_mode):
+            directories.append(entry)
+        else:
+            os.unlink(entry)
+    return directories
 
 
 def _move(*, wire: Wire, data: Sequence[int], source: str, destination: str) -> dict[str, Any]:
@@ -248,7 +248,8 @@ def _move_by_copy(old: str, new: str) -> None:
     if pid == 0:
         try:
             os.dup2(write, 2)
-            os.execve("/bin/mv", ["mv", "-fT", "--", old, new], {"LC_ALL": "C.UTF-8"})
+            argv = ["mv", "-fT", "--", old, new]
+            os.execve("/bin/mv", argv, {"LC_ALL": "C.UTF-8"})
         finally:
             os._exit(127)
     os.close(write)
@@ -257,7 +258,7 @@ def _move_by_copy(old: str, new: str) -> None:
         text = (text + chunk)[:4096]
     _, status = os.waitpid(pid, 0)
     if status != 0:
-        raise Refused("failed", text.decode("utf-8", "replace").strip() or "mv failed")
+        raise RefusedError("failed", text.decode("utf-8", "replace").strip() or "mv failed")
 
 
 def _walk(top: str) -> Iterator[tuple[str, str, bool]]:
@@ -298,7 +299,7 @@ def _find(*, wire: Wire, data: Sequence[int], path: str, pattern: str) -> dict[s
         for file in files():
             try:
                 descriptor = _open_regular(file, os.O_RDONLY)
-            except (OSError, Refused):
+            except (OSError, RefusedError):
                 continue
             with os.fdopen(descriptor, "rb") as stream:
                 number = 0
@@ -330,7 +331,7 @@ def _replace(*, wire: Wire, data: Sequence[int], path: str, pattern: str, replac
     full = _absolute(path)
     descriptor = _open_regular(full, os.O_RDWR)
     if os.fstat(descriptor).st_size > _LARGEST_EDIT:
-        raise Refused("failed", f"larger than {_LARGEST_EDIT} bytes")
+        raise RefusedError("failed", f"larger than {_LARGEST_EDIT} bytes")
     with os.fdopen(descriptor, "r+b") as stream:
         content = stream.read()
         old = pattern.encode("utf-8", "surrogatepass")
@@ -356,13 +357,15 @@ def _set_permissions(
         if group is not None:
             gid = int(group) if group.isdigit() else grp.getgrnam(group).gr_gid
     except KeyError as error:
-        raise Refused("failed", f"unknown name: {error}") from error
+        raise RefusedError("failed", f"unknown name: {error}") from error
     if uid != -1 or gid != -1:
         try:
             os.chown(full, uid, gid)
         except OSError as error:
             if error.errno == errno.EINVAL:
-                raise Refused("access_denied", "a sandbox has one user; nothing can be given to another") from error
+                raise RefusedError(
+                    "access_denied", "a sandbox has one user; nothing can be given to another"
+                ) from error
             raise
     if mode is not None:
         os.chmod(full, mode)

@@ -6,20 +6,19 @@ the kernel ends everything else in the box.
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found] # below signal, which imports enum
 import errno
 import gc
 import os
 import select
 import sys
-import time
 
 from . import survey
-from .child import StartError
+from .kernel import set_reachable
 from .listener import listen
 from .shell import ShellSupervisor, find_shell
 from .supervisor import ProgramSupervisor, Supervisor
-from .tree import SIGKILL, kill_descendants, signal_quietly
+from .tree import SIGKILL, kill_descendants, parents, signal_quietly
 from .wire import Wire
 
 TYPE_CHECKING = False
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 _SIGTERM = 15
 _MEMORY_INTERVAL_MS = 100
-_UNCLEAN = 70
 
 
 class Agent:
@@ -42,7 +40,6 @@ class Agent:
         self._memory = 0
         self._terminating = False
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._started = time.monotonic()
 
     def run(self) -> None:
         """Serves the server until it hangs up or the box has been told to end and is empty."""
@@ -125,9 +122,9 @@ class Agent:
             wire.close()
             for descriptor in descriptors[1:]:
                 os.close(descriptor)
+            self.wire.send({"event": "ended", "unit": message["unit"]})
             return
         if pid == 0:
-            status = _UNCLEAN
             try:
                 self._leave()
                 wire = Wire(descriptors[0])
@@ -137,11 +134,9 @@ class Agent:
                 else:
                     supervisor = ProgramSupervisor(message, wire=wire, stdio=descriptors[1:])
                 supervisor.run()
-                status = 0
-            except (StartError, OSError, KeyError, ValueError):
-                status = _UNCLEAN
             finally:
-                os._exit(status)
+                # Whatever has happened: pid 1 ends what is left of the tree and tells the server.
+                os._exit(0)
         self._supervisors[pid] = message["unit"]
         for descriptor in descriptors:
             os.close(descriptor)
@@ -179,34 +174,33 @@ class Agent:
         return frozenset(self._supervisors) | frozenset(self._workers)
 
     def _reap(self) -> None:
-        unclean = False
+        ended = []
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, _ = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 break
             if pid == 0:
                 break
             self._workers.discard(pid)
-            # A supervisor exits by itself only when nothing is left of its tree.
-            if self._supervisors.pop(pid, None) is not None and status != 0:
-                unclean = True
-        if unclean:
+            unit = self._supervisors.pop(pid, None)
+            if unit is not None:
+                ended.append(unit)
+        if ended:
+            # A supervisor exits by itself only when nothing is left of its tree, but it may have been killed.
             self._sweep()
+        for unit in ended:
+            self.wire.send({"event": "ended", "unit": unit})
 
     def _sweep(self) -> None:
         """Ends every child of pid 1 that is neither supervisor nor worker: they have lost their supervisor."""
-
-        def reap() -> None:
-            # Only strays are in question; what else has ended waits for the next turn of the loop.
-            self._reap_strays()
-
-        kill_descendants(1, reap=reap, spare=self._own())
+        kill_descendants(os.getpid(), reap=self._reap_strays, spare=self._own())
 
     def _reap_strays(self) -> None:
+        # Supervisors and workers that have ended wait for the next turn of the loop.
         own = self._own()
-        for pid, (parent, state) in survey.parents().items():
-            if parent == 1 and state == b"Z" and pid not in own:
+        for pid, (parent, state) in parents().items():
+            if parent == os.getpid() and state == b"Z" and pid not in own:
                 try:
                     os.waitpid(pid, os.WNOHANG)
                 except ChildProcessError:
@@ -217,8 +211,8 @@ class Agent:
         for pid, name in list(self._supervisors.items()):
             if name == unit:
                 signal_quietly(pid, SIGKILL)
-                os.waitpid(pid, 0)
-                del self._supervisors[pid]
+                # Not reaped before all it supervised has become a child of pid 1.
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         self._reap()
         self._sweep()
 
@@ -235,6 +229,8 @@ def main() -> None:
     # Objects made so far live for ever: without the collector looking at them, forks share their pages.
     gc.disable()
     gc.freeze()
+    # No program of the box may write the memory of its warden.
+    set_reachable(False)
     wire = Wire(int(sys.argv[1]))
     try:
         os.set_inheritable(wire.fileno(), False)

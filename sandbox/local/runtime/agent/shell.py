@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from .child import start
+from .kernel import set_reachable
 from .supervisor import Supervisor
 from .wire import Wire
 
@@ -56,6 +57,8 @@ class ShellSupervisor(Supervisor):
 
     def launch(self) -> int:
         """Starts the shell with nothing on its own standard descriptors."""
+        # The shell opens the pipes of its commands through this process.
+        set_reachable(True)
         program, driver, first = find_shell()
         commands_read, self._commands = os.pipe2(os.O_CLOEXEC)
         self._reports, reports_write = os.pipe2(os.O_CLOEXEC)

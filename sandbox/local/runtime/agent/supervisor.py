@@ -1,12 +1,14 @@
 """A supervisor: the subreaper above one process or shell session, so that nothing it starts can get away.
 
 Whatever descends from the supervised program stays a descendant of the supervisor, also after ``setsid`` and a double
-fork. A program of the box may kill its supervisor (same user); its orphans then land at pid 1, which ends them.
+fork. A program of the box may kill its supervisor (same user); its orphans then land at pid 1, which ends them. So it
+is pid 1 that tells the server when a tree is gone, and nothing that a supervisor says is more than a report about its
+own program.
 """
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found] # below signal, which imports enum
 import os
 import select
 
@@ -58,7 +60,6 @@ class Supervisor:
                     self.readable(descriptor)
             self.reap()
             self._report_end()
-        self.wire.send({"gone": True})
 
     def watch(self, descriptor: int) -> None:
         """Adds a descriptor whose news go to ``readable``."""

@@ -49,7 +49,7 @@ def _in_tmpfs() -> int:
 
 
 def usage(*, spare: frozenset[int]) -> dict[str, Any]:
-    """Returns resident bytes (with the memory file systems) and the number of processes, agent and ``spare`` left out."""
+    """Returns resident bytes, memory file systems included, and the number of processes; ``spare`` left out."""
     sizes = dict(_resident(spare))
     return {"memory": sum(sizes.values()) + _in_tmpfs(), "processes": len(sizes)}
 

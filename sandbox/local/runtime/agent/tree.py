@@ -37,7 +37,7 @@ def parents() -> dict[int, tuple[int, bytes]]:
 
 
 def descendants(root: int, *, spare: frozenset[int] = frozenset()) -> set[int]:
-    """Returns the live descendants of ``root``, leaving out its children in ``spare`` with all that descends from them."""
+    """Returns the live descendants of ``root`` but for its children in ``spare`` and all that descends from them."""
     table = parents()
     children: dict[int, list[int]] = {}
     for pid, (parent, _) in table.items():

@@ -23,7 +23,6 @@ class _Context:
     parse_float = float
     parse_int = int
     parse_constant = float
-    memo: dict[str, str] = {}
 
 
 _scan = make_scanner(_Context())  # type: ignore[arg-type]
@@ -60,9 +59,11 @@ class Wire:
         self._descriptors: list[int] = []
 
     def fileno(self) -> int:
+        """Returns the descriptor, for poll."""
         return self.socket.fileno()
 
     def close(self) -> None:
+        """Hangs up."""
         self.socket.close()
 
     def send(self, message: dict[str, Any], *, descriptors: tuple[int, ...] = ()) -> None:
@@ -76,7 +77,7 @@ class Wire:
             self.socket.sendall(frame)
 
     def receive(self) -> list[tuple[dict[str, Any], list[int]]] | None:
-        """Reads once; returns the frames that are complete with their descriptors, ``None`` at the end of the stream."""
+        """Reads once; returns the complete frames with their descriptors, ``None`` at the end of the stream."""
         data, ancillary, _, _ = self.socket.recvmsg(65536, 4 * MOST_DESCRIPTORS + 16, MSG_CMSG_CLOEXEC)
         for level, kind, rights in ancillary:
             if level == SOL_SOCKET and kind == SCM_RIGHTS:

@@ -1,0 +1,105 @@
+"""The limit of a box's disk: measured from outside, because an ordinary user can give a directory no quota.
+
+Between measurements the free space of the file system tells how much all boxes together can have written, so a box is
+measured when it may have passed its limit, and now and then to make up for what others have freed. In the worst case a
+box exceeds its limit by what it can write within one interval and one measurement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from .layers import Disks
+
+_INTERVAL = 0.1
+_REGULAR = 5.0
+# A measurement takes at most a twentieth of the time.
+_REST = 20
+
+
+class WatchedBox(Protocol):
+    """What the watch knows of a box."""
+
+    @property
+    def disk_limit(self) -> int:
+        """Bytes the writable directory may hold."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """True while something runs in it."""
+        ...
+
+    async def kill_for_disk(self) -> None:
+        """Ends everything in it."""
+        ...
+
+
+@dataclass(slots=True)
+class _Entry:
+    upper: Path
+    used: int = 0
+    free: int = 0
+    next_regular: float = 0.0
+    not_before: float = 0.0
+    tolerated: int = 0
+
+
+class DiskWatch:
+    """Watches the writable directories of all boxes of a runtime; ``run`` is a task of its owner."""
+
+    def __init__(self, disks: Disks, *, root: Path) -> None:
+        self._disks = disks
+        self._root = root
+        self._boxes: dict[WatchedBox, _Entry] = {}
+        self._some = asyncio.Event()
+
+    def add(self, box: WatchedBox, upper: Path) -> None:
+        """Starts to watch a box."""
+        self._boxes[box] = _Entry(upper)
+        self._some.set()
+
+    def remove(self, box: WatchedBox) -> None:
+        """Watches a box no more."""
+        self._boxes.pop(box, None)
+        if not self._boxes:
+            self._some.clear()
+
+    async def run(self) -> None:
+        """Watches until cancelled."""
+        while True:
+            await self._some.wait()
+            await asyncio.sleep(_INTERVAL)
+            status = os.statvfs(self._root)
+            free = status.f_bfree * status.f_frsize
+            for box, entry in self._due(free):
+                await self._measure(box, entry, free=free)
+
+    def _due(self, free: int) -> Iterable[tuple[WatchedBox, _Entry]]:
+        now = time.monotonic()
+        for box, entry in list(self._boxes.items()):
+            if not box.busy or now < entry.not_before:
+                continue
+            possible = entry.used + max(0, entry.free - free)
+            if now >= entry.next_regular or possible > max(box.disk_limit, entry.tolerated):
+                yield box, entry
+
+    async def _measure(self, box: WatchedBox, entry: _Entry, *, free: int) -> None:
+        started = time.monotonic()
+        entry.used = await self._disks.measure(entry.upper)
+        entry.free = free
+        now = time.monotonic()
+        entry.not_before = now + _REST * (now - started)
+        entry.next_regular = max(now + _REGULAR, entry.not_before)
+        if entry.used <= box.disk_limit:
+            entry.tolerated = 0
+        elif entry.used > entry.tolerated and box in self._boxes:
+            # From now on only growing further is an offence: what deletes files must be able to run.
+            entry.tolerated = entry.used
+            await box.kill_for_disk()
