@@ -79,7 +79,7 @@ async def _write(
     try:
         size = await files.write(path, _chunks(part))
     except BoxFileError as error:
-        errors.append(f"{path}: {error}")
+        errors.append(str(error) if path in str(error) else f"{path}: {error}")
         await part.release()
     else:
         written.append({"path": path, "bytes": size})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import json
+import logging
 import os
 from collections.abc import AsyncIterator
 
@@ -222,3 +224,27 @@ async def test_a_file_in_the_way_is_an_error(place: Place) -> None:
         await place.sandbox.fs.upload_file(b"x", "/tmp/file/below")
     with pytest.raises(DaytonaBadRequestError):
         await place.sandbox.fs.list_files("/tmp/file")
+
+
+async def test_a_client_that_leaves_during_a_transfer_is_no_error_of_ours(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = form("frontier", ('name="files[0].path"', b"/tmp/cut"), ('name="files[0].file"', b"x" * 500_000))
+    host, port = place.url.split("/")[2].split(":")
+    path = "/" + place.url.split("/", 3)[3]
+    _, writer = await asyncio.open_connection(host, int(port))
+    head = f"POST {path}{UPLOAD} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(whole)}\r\n"
+    writer.write(head.encode() + b"Content-Type: multipart/form-data; boundary=frontier\r\n\r\n" + whole[:400_000])
+    await writer.drain()
+    while not (await place.sandbox.fs.search_files("/tmp", "cut")).files:
+        pass
+    writer.transport.abort()
+    await place.sandbox.process.exec("head -c 50000000 /dev/zero > big")
+    async with place.client.post(place.url + DOWNLOAD, json={"paths": ["big"]}) as answer:
+        await answer.content.readany()
+    async with place.client.get(f"{place.url}/files/download?path=big") as answer:
+        await answer.content.readany()
+    await place.sandbox.fs.upload_file(b"fine", "/tmp/cut")
+    assert await place.sandbox.fs.download_file("/tmp/cut") == b"fine"
+    await place.toolbox.close()
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
