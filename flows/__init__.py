@@ -8,14 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flows.api import prefect_api, validate
+    from flows.api import validate
+    from flows.prefect_api import prefect_api
 
 __all__ = ["prefect_api", "validate"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from flows import api
+    if name == "validate":
+        from flows.api import validate
 
-        return getattr(api, name)
+        return validate
+    if name == "prefect_api":
+        from flows.prefect_api import prefect_api
+
+        return prefect_api
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_ANALYTICS_ENABLED, temporary_settings
+import httpx
+from prefect.exceptions import PrefectException
 
 from flows.call import CALL, Call
 from flows.parameters import checked_request, parameters_of
-from flows.prefect_server import PrefectServer
+from flows.prefect_api import prefect_api
 from flows.validation import validate as validate_flow
 from sandbox.connection import Credentials
-from sandbox.errors import SandboxError
+from sandbox.errors import PlatformUnavailableError, SandboxError
 from sandbox.events import Sink
 from sandbox.models import ValidationRequest, ValidationResult
 from sandbox.profiles import Profile
@@ -59,39 +58,10 @@ async def validate(
         token = CALL.set(call)
         try:
             await validate_flow(**parameters_of(call.request))
+        except (httpx.HTTPError, PrefectException) as error:
+            raise PlatformUnavailableError(f"the Prefect API failed: {type(error).__name__}: {error}") from error
         finally:
             CALL.reset(token)
     if call.result is None:
         raise SandboxError("the flow ended without a verdict", step="validate")
     return call.result
-
-
-@contextlib.asynccontextmanager
-async def prefect_api(*, progress: Callable[[str], None] | None = None) -> AsyncIterator[str]:
-    """Yields the address of the Prefect API and makes it the one in use.
-
-    The configured one (``PREFECT_API_URL`` in the environment or in the active Prefect profile), else that of the
-    background server, which is started if it does not run.
-
-    Args:
-        progress: Called with a line of text when the server has to be started.
-
-    Raises:
-        PlatformUnavailableError: The background server does not start; the text holds the end of its log.
-    """
-    if url := PREFECT_API_URL.value():
-        yield str(url)
-        return
-    server = await PrefectServer().start(progress=progress)
-    _keep_proxies_away()
-    settings = {PREFECT_API_URL: server.api_url, PREFECT_SERVER_ANALYTICS_ENABLED: False}
-    with temporary_settings(settings):
-        yield server.api_url
-
-
-def _keep_proxies_away() -> None:
-    """Lists 127.0.0.1 in ``NO_PROXY``: Prefect's client obeys proxy variables, and no proxy reaches this machine."""
-    for name in ("NO_PROXY", "no_proxy"):
-        listed = [item.strip() for item in os.environ.get(name, "").split(",") if item.strip()]
-        if "127.0.0.1" not in listed and "*" not in listed:
-            os.environ[name] = ",".join((*listed, "127.0.0.1"))

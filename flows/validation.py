@@ -7,8 +7,10 @@ verdict. Tasks are thin: what they do is ``sandbox.validation.Validation``.
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -120,7 +122,9 @@ async def collect_results(profile: str) -> ValidationResult:
     name="validate",
     description="Compiles and runs one program in an isolated sandbox and returns the verdict.",
     persist_result=False,
-    retries=0,
+    # Nothing is stored there. Without a path, Prefect asks the server for a default storage at every run, by a blocking
+    # request in the event loop.
+    result_storage=Path(tempfile.gettempdir()),
 )
 async def validate(
     profile: str,
