@@ -3,13 +3,23 @@
 import json
 import os
 import sqlite3
+from pathlib import Path
 
 SCHEMA = """
 create table customers (id integer primary key, name text not null, city text, joined text not null);
 create table orders (
-    id integer primary key, customer_id integer not null references customers, placed text not null, shipped text, note text
+    id integer primary key,
+    customer_id integer not null references customers,
+    placed text not null,
+    shipped text,
+    note text
 );
-create table lines (order_id integer not null references orders, product text not null, quantity integer, cents integer);
+create table lines (
+    order_id integer not null references orders,
+    product text not null,
+    quantity integer not null,
+    cents integer not null
+);
 """
 
 CUSTOMERS = [
@@ -101,8 +111,7 @@ def main():
         answers[name] = {"count": len(rows), "firstSample": shown(rows[0]), "lastSample": shown(rows[-1])}
         print(f"{name}: {len(rows)} rows")
     database.close()
-    with open(os.environ["UOM_RESULT_FILE"], "w", encoding="utf-8") as result:
-        json.dump(answers, result, ensure_ascii=False, indent=2)
+    Path(os.environ["UOM_RESULT_FILE"]).write_text(json.dumps(answers, ensure_ascii=False, indent=2), encoding="utf-8")
 
 
 main()

@@ -1,7 +1,8 @@
 """Records what real tools say about the programs beside this file: ``python -m tests.sandbox.diagnostics.record``.
 
 Each recording is named after the tool, its version, the program and the stream, and holds the bytes as they came, but
-for the directory the program lay in, which becomes ``WORKSPACE``.
+for the directory the program lay in, which becomes ``WORKSPACE``. Python programs are kept with ``.txt`` at the end of
+their names, because their faults would stop linters and type checkers.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -35,17 +35,19 @@ def record(
     """Runs commands in a copy of a program and stores what the last one printed."""
     with tempfile.TemporaryDirectory(prefix="uom-record-") as scratch:
         workspace = Path(scratch).resolve() / "workspace"
-        shutil.copytree(PROGRAMS / case, workspace)
+        for name, content in program_files(case).items():
+            (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+            (workspace / name).write_bytes(content)
         environ = {"PATH": os.environ["PATH"], "HOME": scratch, "LANG": "C.UTF-8", "TMPDIR": scratch, **(env or {})}
         done: subprocess.CompletedProcess[bytes] | None = None
         for command in commands:
             done = subprocess.run(command, cwd=workspace, env=environ, capture_output=True, check=False)
         assert done is not None
-        for stream, content in (("stdout", done.stdout), ("stderr", done.stderr)):
+        for stream, printed in (("stdout", done.stdout), ("stderr", done.stderr)):
             path = RECORDED / f"{tool}-{version}-{case.partition('-')[2]}{suffix}.{stream}.txt"
             path.unlink(missing_ok=True)
-            if content:
-                path.write_bytes(content.replace(str(workspace).encode(), WORKSPACE.encode()))
+            if printed:
+                path.write_bytes(printed.replace(str(workspace).encode(), WORKSPACE.encode()))
         print(f"{done.returncode:4} {tool} {version} {case}{suffix}")
 
 
@@ -53,8 +55,18 @@ def cases(tool: str) -> list[str]:
     return sorted(path.name for path in PROGRAMS.iterdir() if path.name.startswith(f"{tool}-"))
 
 
-def files(case: str, pattern: str) -> list[str]:
-    return sorted(str(path.relative_to(PROGRAMS / case)) for path in (PROGRAMS / case).rglob(pattern))
+def program_files(case: str) -> dict[str, bytes]:
+    """The files of a program as a caller would send them."""
+    directory = PROGRAMS / case
+    paths = sorted(path for path in directory.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(directory)).removesuffix(".txt" if ".py" in path.suffixes else ""): path.read_bytes()
+        for path in paths
+    }
+
+
+def files(case: str, suffix: str) -> list[str]:
+    return [path for path in program_files(case) if path.endswith(suffix)]
 
 
 def java(home: Path) -> None:
@@ -62,12 +74,12 @@ def java(home: Path) -> None:
     version = banner.stdout.split()[1]
     compiler = str(home / "bin/javac")
     for case in cases("javac"):
-        record("javac", version, case, [[compiler, *JAVAC, *files(case, "*.java")]])
+        record("javac", version, case, [[compiler, *JAVAC, *files(case, ".java")]])
     options = {"JAVA_TOOL_OPTIONS": "-Dname=value"}
     case = "javac-missing-symbol"
     record("javac", version, case, [[compiler, *JAVAC, "Main.java"]], suffix="-tool-options", env=options)
     for case in cases("jvm"):
-        sources = files(case, "*.java")
+        sources = files(case, ".java")
         main = sources[0].removesuffix(".java").replace("/", ".")
         start = [str(home / "bin/java"), "-Xmx64m", "-XX:+UseSerialGC", "-cp", "out", main]
         record("jvm", version, case, [[compiler, *JAVAC, *sources], start])
@@ -81,7 +93,7 @@ def python(executable: Path) -> None:
         check=True,
     ).stdout.strip()
     for case in cases("python"):
-        program = ["-c", CHECK, *files(case, "*.py")] if case == "python-syntax" else ["main.py"]
+        program = ["-c", CHECK, *files(case, ".py")] if case == "python-syntax" else ["main.py"]
         record("python", version, case, [[str(executable), "-B", "-X", "utf8", *program]])
 
 
@@ -118,7 +130,7 @@ def dotnet(root: Path) -> None:
     flags = ["-noconfig", "-nologo", "-utf8output", "-nullable:enable", "-debug:embedded", "-out:app.dll", *references]
     for case in cases("csc") + cases("dotnet"):
         prepare = f"printf '%s' '{usings}' > Usings.cs; printf '%s' '{configuration}' > app.runtimeconfig.json"
-        build = [host, "exec", str(compiler), *flags, *files(case, "*.cs"), "Usings.cs"]
+        build = [host, "exec", str(compiler), *flags, *files(case, ".cs"), "Usings.cs"]
         commands: list[Sequence[str]] = [["sh", "-c", prepare], build]
         if case.startswith("dotnet-"):
             record("dotnet", runtime, case, [*commands, [host, "exec", "app.dll"]], env=env)

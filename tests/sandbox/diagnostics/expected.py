@@ -1,0 +1,222 @@
+"""What must be found in each recording: severity, ``path:line:column``, code, beginning of the text.
+
+A key is tool and program; one with a version speaks of that version's recording only.
+"""
+
+from __future__ import annotations
+
+from sandbox.models import Severity
+
+Found = tuple[Severity, str, str | None, str]
+
+ERROR = Severity.ERROR
+WARNING = Severity.WARNING
+
+EXPECTED: dict[str, list[Found]] = {
+    "csc-errors": [
+        (WARNING, "Orders/Order.cs:5:10", "CS1030", "#warning: 'Program.cs(1,1): error CS0001: not real'"),
+        (ERROR, "Program.cs:12:16", "CS0161", "'Customer.Total()': not all code paths return a valu"),
+        (WARNING, "Program.cs:11:19", "CS8618", "Non-nullable property 'Name' must contain a non-null"),
+        (WARNING, "Orders/Order.cs:8:31", "CS0618", "'Order.Pay()' is obsolete: 'use Settle'"),
+        (ERROR, "Orders/Order.cs:8:38", "CS0103", "The name 'Settle' does not exist in the current cont"),
+        (ERROR, "Program.cs:3:19", "CS0103", "The name 'total' does not exist in the current conte"),
+        (ERROR, "Program.cs:4:13", "CS0029", "Cannot implicitly convert type 'string' to 'int'"),
+        (ERROR, "Program.cs:6:1", "CS0246", "The type or namespace name 'Order' could not be foun"),
+        (WARNING, "Program.cs:5:5", "CS0219", "The variable 'unused' is assigned but its value is n"),
+    ],
+    "csc-no-main": [
+        (ERROR, "-:-:-", "CS5001", "Program does not contain a static 'Main' method suit"),
+    ],
+    "csc-syntax": [
+        (ERROR, "Program.cs:1:25", "CS1002", "; expected"),
+        (ERROR, "Program.cs:4:29", "CS1513", "} expected"),
+    ],
+    "csc-warnings": [
+        (WARNING, "Program.cs:3:19", "CS8602", "Dereference of a possibly null reference."),
+        (WARNING, "Program.cs:2:5", "CS0168", "The variable 'unused' is declared but never used"),
+    ],
+    "dotnet-async": [
+        (ERROR, "Program.cs:6:-", "System.InvalidOperationException", "System.InvalidOperationException: one"),
+    ],
+    "dotnet-out-of-memory": [
+        (ERROR, "-:-:-", "OutOfMemory", "Out of memory."),
+    ],
+    "dotnet-stack-overflow": [
+        (ERROR, "-:-:-", "StackOverflow", "Stack overflow."),
+    ],
+    "dotnet-survived": [],
+    "dotnet-uncaught": [
+        (ERROR, "Program.cs:24:-", "Shop.OrderException", "Shop.OrderException: no orders"),
+    ],
+    "javac-missing-symbol": [
+        (ERROR, "Main.java:6:43", "compiler.err.cant.resolve", "cannot find symbol"),
+        (ERROR, "Main.java:7:33", "compiler.err.cant.resolve", "cannot find symbol"),
+        (ERROR, "Main.java:8:9", "compiler.err.cant.resolve", "cannot find symbol"),
+    ],
+    "javac-missing-symbol-tool-options": [
+        (ERROR, "Main.java:6:43", "compiler.err.cant.resolve", "cannot find symbol"),
+        (ERROR, "Main.java:7:33", "compiler.err.cant.resolve", "cannot find symbol"),
+        (ERROR, "Main.java:8:9", "compiler.err.cant.resolve", "cannot find symbol"),
+    ],
+    "javac-not-utf8": [
+        (
+            ERROR,
+            "Main.java:2:21",
+            "compiler.err.illegal.char.for.encoding",
+            "unmappable character (0xFC) for encoding UTF-8",
+        ),
+    ],
+    "javac-source-looks-like-output": [
+        (ERROR, "Main.java:4:5", "compiler.err.not.stmt", "not a statement"),
+        (ERROR, "Main.java:4:10", "compiler.err.expected", "';' expected"),
+        (ERROR, "Main.java:4:32", "compiler.err.expected", "';' expected"),
+        (ERROR, "Main.java:4:28", "compiler.err.variable.not.allowed", "variable declaration not allowed here"),
+        (ERROR, "Main.java:5:11", "compiler.err.expected", "';' expected"),
+    ],
+    "javac-syntax": [
+        (ERROR, "Main.java:3:16", "compiler.err.expected", "';' expected"),
+        (ERROR, "Main.java:5:3", "compiler.err.premature.eof", "reached end of file while parsing"),
+    ],
+    "javac-types": [
+        (ERROR, "com/acme/Main.java:4:19", "compiler.err.doesnt.exist", "package org.missing does not exist"),
+        (
+            ERROR,
+            "com/acme/Main.java:6:8",
+            "compiler.err.does.not.override.abstract",
+            "Main is not abstract and does not override abstract ",
+        ),
+        (
+            ERROR,
+            "com/acme/Main.java:14:21",
+            "compiler.err.prob.found.req",
+            "incompatible types: String cannot be converted to in",
+        ),
+        (
+            ERROR,
+            "com/acme/Main.java:15:9",
+            "compiler.err.cant.apply.symbol",
+            "method pay in class Main cannot be applied to given ",
+        ),
+        (
+            ERROR,
+            "com/acme/Main.java:17:20",
+            "compiler.err.prob.found.req",
+            "incompatible types: int cannot be converted to Strin",
+        ),
+        (
+            ERROR,
+            "com/acme/Main.java:19:9",
+            "compiler.err.cant.assign.val.to.var",
+            "cannot assign a value to final variable fixed",
+        ),
+        (ERROR, "com/acme/Main.java:21:36", "compiler.err.cant.resolve", "cannot find symbol"),
+        (
+            ERROR,
+            "com/acme/Main.java:22:9",
+            "compiler.err.non-static.cant.be.ref",
+            "non-static variable this cannot be referenced from a",
+        ),
+        (ERROR, "com/acme/Main.java:22:13", "compiler.err.cant.resolve", "cannot find symbol"),
+    ],
+    "javac-25.0.3-warnings": [
+        (WARNING, "Main.java:12:16", "unchecked", "unchecked call to add(E) as a member of the raw type"),
+        (WARNING, "Main.java:13:29", "deprecation", "getId() in Thread has been deprecated"),
+        (WARNING, "Main.java:19:13", "removal", "Old in Main has been deprecated and marked for remov"),
+    ],
+    "javac-warnings": [
+        (WARNING, "Main.java:12:16", "unchecked", "unchecked call to add(E) as a member of the raw type"),
+        (WARNING, "Main.java:19:13", "removal", "Old in Main has been deprecated and marked for remov"),
+    ],
+    "javac-wrong-file-name": [
+        (
+            ERROR,
+            "Main.java:1:8",
+            "compiler.err.class.public.should.be.in.file",
+            "class Program is public, should be declared in a fil",
+        ),
+    ],
+    "jvm-no-main": [
+        (ERROR, "-:-:-", "launcher", "Main method not found in class Main, please define t"),
+    ],
+    "jvm-out-of-memory": [
+        (ERROR, "Main.java:7:-", "java.lang.OutOfMemoryError", "java.lang.OutOfMemoryError: Java heap space"),
+    ],
+    "jvm-stack-overflow": [
+        (ERROR, "Main.java:3:-", "java.lang.StackOverflowError", "java.lang.StackOverflowError"),
+    ],
+    "jvm-static-initializer": [
+        (ERROR, "Main.java:2:-", "java.lang.ExceptionInInitializerError", "java.lang.ExceptionInInitializerError"),
+    ],
+    "jvm-survived": [],
+    "jvm-thread": [
+        (
+            ERROR,
+            "Main.java:3:-",
+            "java.lang.NullPointerException",
+            'java.lang.NullPointerException: Cannot invoke "Objec',
+        ),
+        (ERROR, "Main.java:6:-", "java.io.IOException", "java.io.IOException: disk"),
+    ],
+    "jvm-uncaught": [
+        (ERROR, "com/acme/Main.java:21:-", "com.acme.Main$OrderException", "com.acme.Main$OrderException: no orders"),
+    ],
+    "msbuild-errors": [
+        (ERROR, "Program.cs:2:19", "CS0103", "The name 'totl' does not exist in the current contex"),
+        (WARNING, "Program.cs:3:15", "CS8600", "Converting null literal or possible null value to no"),
+        (WARNING, "Program.cs:1:5", "CS0219", "The variable 'total' is assigned but its value is ne"),
+        (WARNING, "Program.cs:3:8", "CS0219", "The variable 'name' is assigned but its value is nev"),
+    ],
+    "msbuild-errors-terminal": [
+        (ERROR, "Program.cs:2:19", "CS0103", "The name 'totl' does not exist in the current contex"),
+        (WARNING, "Program.cs:3:15", "CS8600", "Converting null literal or possible null value to no"),
+        (WARNING, "Program.cs:1:5", "CS0219", "The variable 'total' is assigned but its value is ne"),
+        (WARNING, "Program.cs:3:8", "CS0219", "The variable 'name' is assigned but its value is nev"),
+    ],
+    "msbuild-missing-package": [
+        (ERROR, "app.csproj:-:-", "NU1101", "Unable to find package No.Such.Package. No packages "),
+    ],
+    "msbuild-missing-package-terminal": [
+        (ERROR, "app.csproj:-:-", "NU1101", "Unable to find package No.Such.Package. No packages "),
+    ],
+    "msbuild-no-project": [
+        (ERROR, "-:-:-", "MSB1003", "Specify a project or solution file. The current work"),
+    ],
+    "msbuild-no-project-terminal": [
+        (ERROR, "-:-:-", "MSB1003", "Specify a project or solution file. The current work"),
+    ],
+    "python-chained": [
+        (ERROR, "main.py:11:-", "OrderError", "OrderError: no order 2"),
+    ],
+    "python-group": [
+        (ERROR, "main.py:2:-", "ExceptionGroup", "ExceptionGroup: two queries failed (2 sub-exceptions"),
+    ],
+    "python-imported-syntax": [
+        (ERROR, "broken.py:2:12", "SyntaxError", "SyntaxError: '[' was never closed"),
+    ],
+    "python-3.13.0-library": [
+        (ERROR, "main.py:4:1", "json.decoder.JSONDecodeError", "json.decoder.JSONDecodeError: Illegal trailing comma"),
+    ],
+    "python-library": [
+        (ERROR, "main.py:4:-", "json.decoder.JSONDecodeError", "json.decoder.JSONDecodeError: Expecting property nam"),
+    ],
+    "python-missing-module": [
+        (ERROR, "main.py:1:-", "ModuleNotFoundError", "ModuleNotFoundError: No module named 'pandas_of_old'"),
+    ],
+    "python-recursion": [
+        (ERROR, "main.py:2:12", "RecursionError", "RecursionError: maximum recursion depth exceeded"),
+    ],
+    "python-survived": [
+        (ERROR, "main.py:12:-", "LookupError", "LookupError: the real one"),
+    ],
+    "python-syntax": [
+        (ERROR, "main.py:1:10", "SyntaxError", "SyntaxError: '(' was never closed"),
+        (ERROR, "shop/orders.py:3:-", "TabError", "TabError: inconsistent use of tabs and spaces in ind"),
+        (ERROR, "shop/text.py:1:20", "SyntaxError", "SyntaxError: unterminated string literal (detected a"),
+    ],
+    "python-thread": [
+        (ERROR, "main.py:6:-", "RuntimeError", "RuntimeError: worker died"),
+    ],
+    "python-uncaught": [
+        (ERROR, "shop/orders.py:2:32", "KeyError", "KeyError: 'quantity'"),
+    ],
+}

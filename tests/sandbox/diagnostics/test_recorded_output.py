@@ -1,0 +1,147 @@
+"""Parsers over what real tools said about the programs in ``programs`` (see ``record``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sandbox.diagnostics import MAX_DIAGNOSTICS, find_diagnostics
+from sandbox.models import Diagnostic, Severity
+from tests.sandbox.diagnostics.expected import EXPECTED, Found
+from tests.sandbox.diagnostics.record import PROGRAMS, RECORDED, WORKSPACE, program_files
+
+RECORDINGS = sorted({path.name.rsplit(".", 2)[0] for path in RECORDED.iterdir()})
+
+
+def parts(recording: str) -> tuple[str, str]:
+    """Tool and case of a recording, without the version between them."""
+    tool, _, case = recording.split("-", 2)
+    return tool, case
+
+
+def request_files(recording: str) -> dict[str, str | bytes]:
+    """The files of the program a recording is about; a recording may add a word to the program's name."""
+    name = "-".join(parts(recording))
+    program = max((path.name for path in PROGRAMS.iterdir() if name.startswith(path.name)), key=len)
+    return dict(program_files(program))
+
+
+def stream(recording: str, name: str) -> str:
+    path = RECORDED / f"{recording}.{name}.txt"
+    return path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
+
+
+def diagnostics_of(recording: str, *parsers: str, failed: bool = True) -> tuple[Diagnostic, ...]:
+    tool, _ = parts(recording)
+    return find_diagnostics(
+        parsers or [tool],
+        stdout=stream(recording, "stdout"),
+        stderr=stream(recording, "stderr"),
+        phase="build",
+        files=request_files(recording),
+        workspace=WORKSPACE,
+        failed=failed,
+    )
+
+
+def shown(found: Diagnostic, *, like: Found) -> Found:
+    place = ":".join(str(part or "-") for part in (found.path, found.line, found.column))
+    return found.severity, place, found.code, found.message[: len(like[3])]
+
+
+@pytest.mark.parametrize("recording", [name for name in RECORDINGS if not name.endswith("-many-errors")])
+def test_finds_what_the_tool_said_and_nothing_else(recording: str) -> None:
+    tool, case = parts(recording)
+    expected = EXPECTED.get(recording, EXPECTED.get(f"{tool}-{case}"))
+    assert expected is not None, f"add {recording} to expected.py"
+    found = diagnostics_of(recording)
+    assert len(found) == len(expected), [item.message for item in found]
+    assert [shown(item, like=like) for item, like in zip(found, expected, strict=True)] == expected
+
+
+def test_every_expectation_has_a_recording() -> None:
+    known = set(RECORDINGS) | {"-".join(parts(recording)) for recording in RECORDINGS}
+    assert set(EXPECTED) <= known
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_excerpt_is_the_line_of_the_callers_file(recording: str) -> None:
+    files = request_files(recording)
+    for found in diagnostics_of(recording):
+        assert found.phase == "build"
+        if found.path is None or found.line is None:
+            assert found.excerpt is None
+            continue
+        lines = bytes(files[found.path]).decode("utf-8", "replace").split("\n")  # type: ignore[arg-type]
+        assert found.excerpt == lines[found.line - 1].rstrip()
+        if found.column is not None:
+            assert 1 <= found.column <= len(lines[found.line - 1]) + 1
+
+
+def test_details_stay_with_their_error() -> None:
+    lenght = diagnostics_of("javac-25.0.3-missing-symbol")[1]
+    assert lenght.details == ("symbol:   method lenght()", "location: variable names of type List<String>")
+    pay = next(item for item in diagnostics_of("javac-25.0.3-types") if item.line == 15)
+    assert pay.details == (
+        "required: int,String",
+        "found:    int",
+        "reason: actual and formal argument lists differ in length",
+    )
+
+
+def test_causes_and_further_lines_of_the_message_are_details() -> None:
+    (java,) = diagnostics_of("jvm-25.0.3-uncaught")
+    assert java.details[0] == "for customer 7"
+    assert java.details[1].startswith("Caused by: java.lang.ArrayIndexOutOfBoundsException: Index 0")
+    (python,) = diagnostics_of("python-3.13.0-chained")
+    assert python.details == ("asked for by main", "orders start at 1", "caused by KeyError: 2 (main.py:7)")
+    (dotnet,) = diagnostics_of("dotnet-10.0.12-uncaught")
+    assert dotnet.details[0] == "for customer 7"
+    assert dotnet.details[1].startswith("System.ArgumentOutOfRangeException: Index was out of range.")
+
+
+def test_more_findings_than_fit_are_counted() -> None:
+    found = diagnostics_of("javac-25.0.3-many-errors")
+    assert len(found) == MAX_DIAGNOSTICS + 1
+    assert [item.line for item in found[:3]] == [2, 3, 4]
+    assert found[-1].severity is Severity.INFO
+    assert found[-1].message == "30 more findings are left out"
+
+
+def test_a_banner_changes_nothing() -> None:
+    assert "Picked up JAVA_TOOL_OPTIONS" in stream("javac-25.0.3-missing-symbol-tool-options", "stderr")
+    assert diagnostics_of("javac-25.0.3-missing-symbol-tool-options") == diagnostics_of("javac-25.0.3-missing-symbol")
+
+
+def test_progress_codes_change_nothing() -> None:
+    assert "\x1b]9;4;" in stream("msbuild-10.0.401-errors-terminal", "stdout")
+    assert diagnostics_of("msbuild-10.0.401-errors-terminal") == diagnostics_of("msbuild-10.0.401-errors")
+
+
+@pytest.mark.parametrize("recording", ["jvm-25.0.3-uncaught", "python-3.13.0-uncaught", "dotnet-10.0.12-uncaught"])
+def test_a_program_that_ended_well_has_no_runtime_findings(recording: str) -> None:
+    assert diagnostics_of(recording, failed=False) == ()
+
+
+def test_warnings_of_a_compiler_count_when_it_succeeded() -> None:
+    assert [item.code for item in diagnostics_of("javac-25.0.3-warnings", failed=False)] == [
+        "unchecked",
+        "deprecation",
+        "removal",
+    ]
+
+
+@pytest.mark.parametrize("recording", [name for name in RECORDINGS if parts(name)[0] in ("jvm", "python", "dotnet")])
+def test_no_compiler_is_heard_in_the_output_of_a_program(recording: str) -> None:
+    tool, _ = parts(recording)
+    others = [name for name in ("javac", "csc", "python", "jvm", "dotnet") if name != tool]
+    if recording.endswith("-survived"):
+        # These programs print a compiler's words, which is why phases name their parsers.
+        others = [name for name in others if name not in ("javac", "csc")]
+    assert diagnostics_of(recording, *others) == ()
+
+
+def test_recordings_name_no_directory_of_the_machine_they_were_made_on() -> None:
+    for path in sorted(Path(RECORDED).iterdir()):
+        assert b"uom-record-" not in path.read_bytes(), path.name
