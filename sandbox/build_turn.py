@@ -19,7 +19,8 @@ from sandbox.errors import ConfigurationError
 from sandbox.heartbeat import Heartbeat
 from sandbox.retry import Pace
 
-_locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = weakref.WeakKeyDictionary()
+_Locks = weakref.WeakValueDictionary[str, asyncio.Lock]
+_locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Locks] = weakref.WeakKeyDictionary()
 
 
 @asynccontextmanager
@@ -36,7 +37,8 @@ async def build_turn(platform: str, name: str, beat: Heartbeat) -> AsyncIterator
         ConfigurationError: No lock file can be made.
     """
     identity = f"{platform}\n{name}"
-    lock = _locks.setdefault(asyncio.get_running_loop(), {}).setdefault(identity, asyncio.Lock())
+    locks = _locks.setdefault(asyncio.get_running_loop(), weakref.WeakValueDictionary())
+    lock = locks.setdefault(identity, asyncio.Lock())
     if lock.locked():
         beat.saw("waiting for another build")
     try:

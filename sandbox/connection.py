@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from sandbox.errors import ClientClosedError, ConfigurationError
+from sandbox.cleanup import to_the_end
+from sandbox.errors import ClientClosedError, ConfigurationError, PlatformUnavailableError
 from sandbox.models import Model
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ CLOUD_URL: Final = "https://app.daytona.io/api"
 
 KEEPALIVE_SECONDS: Final = 30.0
 """How long an idle connection is kept, as the SDK does."""
+
+LOCAL_TARGET: Final = "local"
+"""Region of the local platform; named, because the SDK would otherwise take ``DAYTONA_TARGET``, meant for the cloud."""
 
 Choice = Literal["auto", "cloud", "local"]
 
@@ -131,7 +135,17 @@ async def platform_credentials(
 
 
 async def _local_credentials() -> Credentials:
-    raise NotImplementedError
+    from sandbox.local import service
+    from sandbox.local.settings import SettingsError
+
+    try:
+        # Starts a process and waits for it: no work for the event loop.
+        running = await asyncio.to_thread(service.start)
+    except SettingsError as error:
+        raise ConfigurationError(str(error)) from None
+    except service.ServiceError as error:
+        raise PlatformUnavailableError(f"the local platform does not start: {error}") from None
+    return Credentials(api_key=SecretStr(running.api_key), api_url=running.api_url, target=LOCAL_TARGET)
 
 
 class _Shared:
@@ -169,7 +183,7 @@ async def client(credentials: Credentials) -> AsyncIterator[AsyncDaytona]:
         shared.users -= 1
         if not shared.users:
             del clients[identity]
-            await _finish(_close(shared.daytona))
+            await to_the_end(_close(shared.daytona))
 
 
 def _open(credentials: Credentials) -> AsyncDaytona:
@@ -207,13 +221,3 @@ async def _refuse(*_: Any, **__: Any) -> NoReturn:
     raise ClientClosedError(
         "the client of the platform is closed", remedy="Use it inside `async with client(credentials)`."
     )
-
-
-async def _finish(closing: Any) -> None:
-    """Awaits to the end, also when the caller is cancelled meanwhile."""
-    task = asyncio.ensure_future(closing)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise

@@ -48,7 +48,8 @@ ZOMBIE_PAUSE_SECONDS: Final = 5.0
 
 _ROUNDS: Final = 40
 _REPLACEMENTS: Final = 3
-_locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = weakref.WeakKeyDictionary()
+_Locks = weakref.WeakValueDictionary[str, asyncio.Lock]
+_locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Locks] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ class Lifecycle:
         """
         name = self._wanted.name
         async with Heartbeat(self._events, subject="sandbox", name=name, limit=RECONCILE_SECONDS) as beat:
-            lock = _locks.setdefault(asyncio.get_running_loop(), {}).setdefault(
+            lock = _locks.setdefault(asyncio.get_running_loop(), weakref.WeakValueDictionary()).setdefault(
                 f"{self._client._api_url}\n{name}", asyncio.Lock()
             )
             if lock.locked():

@@ -60,7 +60,8 @@ class Slots:
         self._free.release()
 
 
-_slots: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Slots]] = weakref.WeakKeyDictionary()
+_Known = weakref.WeakValueDictionary[tuple[str, str], Slots]
+_slots: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Known] = weakref.WeakKeyDictionary()
 
 
 def slots_of(platform: str, name: str, *, limit: int) -> Slots:
@@ -71,7 +72,7 @@ def slots_of(platform: str, name: str, *, limit: int) -> Slots:
         name: Name of the sandbox.
         limit: Places; a change takes effect when the sandbox is next idle.
     """
-    known = _slots.setdefault(asyncio.get_running_loop(), {})
+    known = _slots.setdefault(asyncio.get_running_loop(), weakref.WeakValueDictionary())
     found = known.get((platform, name))
     if found is None or (found.limit != limit and not found.taken):
         found = known[(platform, name)] = Slots(limit)

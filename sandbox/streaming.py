@@ -1,12 +1,16 @@
-"""What a program prints: kept within bounds, and taken over from a log stream that may break.
+"""What a program prints: kept within bounds, taken over from a log stream that may break, with its secrets masked.
 
-Both work on text as the SDK's log stream delivers it: decoded per stream, invalid bytes replaced by U+FFFD.
+All three work on text as the SDK's log stream delivers it: decoded per stream, invalid bytes replaced by U+FFFD.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
+
+from pydantic import JsonValue
 
 from sandbox.models import StreamOutput
 
@@ -140,3 +144,61 @@ class ReplayFilter:
         self.delivered += self._held
         self._held = 0
         return text
+
+
+MASK: Final = "•••"
+"""Stands where a secret stood."""
+
+SHORTEST_SECRET: Final = 4
+"""Values shorter than this are not masked: they occur in any text."""
+
+
+class SecretMask:
+    """Masks secrets in one stream, also where a piece of the stream ends in the middle of one.
+
+    Args:
+        secrets: The values; those shorter than ``SHORTEST_SECRET`` are left alone.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets = sorted({value for value in secrets if len(value) >= SHORTEST_SECRET}, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, self._secrets))) if self._secrets else None
+        self._held = ""
+
+    def take(self, text: str) -> str:
+        """Returns what of a piece can be shown by now."""
+        if self._pattern is None:
+            return text
+        text = self._pattern.sub(MASK, self._held + text)
+        keep = max((_overlap(text, secret) for secret in self._secrets), default=0)
+        self._held = text[len(text) - keep :]
+        return text[: len(text) - keep]
+
+    def finish(self) -> str:
+        """The stream has ended: returns what was held back."""
+        text, self._held = self._held, ""
+        return text
+
+    def whole(self, text: str) -> str:
+        """Returns a complete text with its secrets masked."""
+        return text if self._pattern is None else self._pattern.sub(MASK, text)
+
+    def value(self, value: JsonValue) -> JsonValue:
+        """Returns a JSON value with the secrets in its texts masked."""
+        if self._pattern is None:
+            return value
+        if isinstance(value, str):
+            return self.whole(value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {self.whole(key): self.value(item) for key, item in value.items()}
+        return value
+
+
+def _overlap(text: str, secret: str) -> int:
+    """Returns how many characters at the end of ``text`` begin ``secret`` without finishing it."""
+    for size in range(min(len(text), len(secret) - 1), 0, -1):
+        if text.endswith(secret[:size]):
+            return size
+    return 0

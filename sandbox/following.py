@@ -1,0 +1,249 @@
+"""Follows the log of one command until the command has ended, over as many connections as that takes.
+
+Only an exit code ends a command. A log stream that closes, properly or not, means "ask": a stream that broke is opened
+again, replays from the beginning, and what was handed on before is skipped (``streaming.ReplayFilter``). After
+``TRIES`` connections without progress the log is read by polling.
+
+The platform may keep the stream open for a second or more after the command has ended, and a half-open connection
+delivers nothing at all. While a stream is silent the command is therefore asked for now and then; once it has ended,
+the stream gets ``LINGER_SECONDS`` to deliver the rest, then the rest is read by polling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sandbox.errors import RetryClass, SandboxError, SandboxLostError
+from sandbox.faults import fault, status_of
+from sandbox.retry import Deadline, Pace
+from sandbox.streaming import ReplayFilter
+
+if TYPE_CHECKING:
+    from daytona import AsyncSandbox
+
+logger = logging.getLogger(__name__)
+
+STEP: Final = "stream_logs"
+TRIES: Final = 8
+"""Connections in a row that bring nothing new before the log is read by polling instead."""
+
+LINGER_SECONDS: Final = 2.0
+ASK_SECONDS: Final = 2.0
+"""Silence of a stream after which the command's state is asked for."""
+
+ANSWER_SECONDS: Final = 10.0
+"""Longest wait for one answer; a lost one is asked for again."""
+
+INFRASTRUCTURE_SECONDS: Final = 45.0
+"""How long the platform may fail to answer before the run counts as lost; not charged to the program."""
+
+GATEWAY_SECONDS: Final = 3.0
+"""How long a toolbox may be unreachable behind its proxy before the sandbox counts as lost."""
+
+YIELD_BYTES: Final = 256 * 1024
+"""Characters after which a fast stream lets the rest of the event loop have a turn."""
+
+Take = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a command ended.
+
+    Attributes:
+        code: Its exit code.
+        reason: What the platform knows beyond it, such as ``memory``; ``None`` when it does not say.
+    """
+
+    code: int
+    reason: str | None = None
+
+
+class Follower:
+    """Follows one command.
+
+    Args:
+        sandbox: Where it runs.
+        session_id: Its session.
+        command_id: The command.
+        on_stdout: Given each new piece of standard output; must not block.
+        on_stderr: The same for standard error.
+    """
+
+    def __init__(
+        self, sandbox: AsyncSandbox, *, session_id: str, command_id: str, on_stdout: Take, on_stderr: Take
+    ) -> None:
+        self._sandbox = sandbox
+        self._session_id = session_id
+        self._command_id = command_id
+        self._takes = (on_stdout, on_stderr)
+        self._filters = (ReplayFilter(), ReplayFilter())
+        self._activity = asyncio.Event()
+        self._unyielded = 0
+        self.connected = False
+        """True while a stream is open: only then does silence mean that the program is silent."""
+        self.reconnections = 0
+        """Streams that broke and were opened again."""
+
+    async def run(self) -> Exit:
+        """Returns when the command has ended and all its output was handed on.
+
+        Raises:
+            SandboxLostError: The sandbox or its session no longer knows the command.
+            SandboxError: The platform did not answer for ``INFRASTRUCTURE_SECONDS``.
+        """
+        pace = Pace(0.05, longest=1.0, factor=2)
+        fruitless = 0
+        while fruitless < TRIES:
+            before = self._delivered
+            complete = await self._follow()
+            ended = await self._ask(patient=complete)
+            if complete and ended is not None:
+                self._finish()
+                return ended
+            self.reconnections += 1
+            fruitless = 0 if self._delivered > before else fruitless + 1
+            if ended is not None:
+                break
+            if not fruitless:
+                pace.reset()
+            await asyncio.sleep(pace.next())
+        logger.warning("the log stream of %s does not hold; reading the log instead", self._command_id)
+        return await self._poll()
+
+    @property
+    def _delivered(self) -> int:
+        return sum(one.delivered for one in self._filters)
+
+    async def _follow(self) -> bool:
+        """Follows one stream to its end; True when it was closed properly, so everything there was has come."""
+        for one in self._filters:
+            one.begin()
+        follow = asyncio.create_task(
+            self._sandbox.process.get_session_command_logs_async(
+                self._session_id, self._command_id, self._taker(0), self._taker(1)
+            ),
+            name=f"log of {self._command_id}",
+        )
+        try:
+            self.connected = True
+            return await self._attend(follow)
+        finally:
+            self.connected = False
+            if not follow.done():
+                follow.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await follow
+
+    async def _attend(self, follow: asyncio.Task[None]) -> bool:
+        linger: Deadline | None = None
+        while True:
+            self._activity.clear()
+            await asyncio.wait({follow}, timeout=ASK_SECONDS if linger is None else linger.capped(ASK_SECONDS))
+            if follow.done():
+                error = follow.exception()
+                if error is not None and fault(error, step=STEP) is None:
+                    raise error
+                if error is not None:
+                    logger.debug("the log stream of %s broke: %s", self._command_id, error)
+                return error is None
+            if self._activity.is_set():
+                continue
+            if linger is not None and linger.expired:
+                return False
+            if linger is None:
+                with contextlib.suppress(SandboxError):
+                    if await self._read() is not None:
+                        linger = Deadline(LINGER_SECONDS)
+
+    def _taker(self, stream: int) -> Callable[[str], Awaitable[None]]:
+        async def take(text: str) -> None:
+            self._activity.set()
+            self._hand_on(stream, self._filters[stream].take(text))
+            self._unyielded += len(text)
+            if self._unyielded >= YIELD_BYTES:
+                self._unyielded = 0
+                await asyncio.sleep(0)
+
+        return take
+
+    def _hand_on(self, stream: int, text: str) -> None:
+        if text:
+            self._takes[stream](text)
+
+    def _finish(self) -> None:
+        for stream, one in enumerate(self._filters):
+            self._hand_on(stream, one.finish())
+
+    async def _read(self) -> Exit | None:
+        """Reads the command's state once; ``None`` while it runs."""
+        try:
+            command = await self._sandbox.process.get_session_command(
+                self._session_id, self._command_id, request_timeout=ANSWER_SECONDS
+            )
+        except Exception as error:
+            raise (fault(error, step=STEP, sandbox=self._sandbox.name, toolbox=True) or error) from error
+        if command.exit_code is None:
+            return None
+        reason = command.additional_properties.get("endReason")
+        return Exit(command.exit_code, reason if isinstance(reason, str) else None)
+
+    async def _ask(self, *, patient: bool) -> Exit | None:
+        """Reads the command's state, through faults of the infrastructure.
+
+        Args:
+            patient: The log has ended properly, so the exit code must be there or about to come: look a few times.
+        """
+        limit = Deadline(INFRASTRUCTURE_SECONDS)
+        pace = Pace(0.01, longest=2.0)
+        looks = 5 if patient else 1
+        while True:
+            try:
+                ended = await self._read()
+            except SandboxError as error:
+                # A proxy says 502 for a moment while a connection is renewed; 404 and 410 do not pass.
+                lost = isinstance(error, SandboxLostError) and (
+                    status_of(error) != 502 or limit.elapsed > GATEWAY_SECONDS
+                )
+                if lost or error.retry is RetryClass.NEVER or limit.expired:
+                    raise
+            else:
+                looks -= 1
+                if ended is not None or looks <= 0:
+                    return ended
+            await asyncio.sleep(pace.next())
+
+    async def _poll(self) -> Exit:
+        """Reads the whole log again and again until the command has ended."""
+        pace = Pace(0.1, longest=2.0)
+        limit = Deadline(INFRASTRUCTURE_SECONDS)
+        while True:
+            # Asked before the log is read: the log of a command that has ended is complete.
+            ended = await self._ask(patient=False)
+            try:
+                logs = await self._sandbox.process.get_session_command_logs(
+                    self._session_id, self._command_id, request_timeout=INFRASTRUCTURE_SECONDS
+                )
+            except Exception as error:
+                meant = fault(error, step=STEP, sandbox=self._sandbox.name, toolbox=True)
+                if meant is None or meant.retry is RetryClass.NEVER or limit.expired:
+                    raise (meant or error) from error
+                if isinstance(meant, SandboxLostError):
+                    raise meant from error
+            else:
+                limit = Deadline(INFRASTRUCTURE_SECONDS)
+                before = self._delivered
+                for stream, text in enumerate((logs.stdout or "", logs.stderr or "")):
+                    self._filters[stream].begin()
+                    self._hand_on(stream, self._filters[stream].take(text))
+                if ended is not None:
+                    self._finish()
+                    return ended
+                if self._delivered > before:
+                    pace.reset()
+            await asyncio.sleep(pace.next())
