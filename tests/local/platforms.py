@@ -1,4 +1,4 @@
-"""Local platforms for tests: in this process, in a directory that sandboxes' uid can pass through, removed at the end."""
+"""Local platforms for tests, each in a directory of its own that sandboxes' uid can pass through."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from ..runtime.interface import Runtime
@@ -43,6 +44,7 @@ class ControlPlane:
         self.views = views
         self.clock = clock
         self.closing = False
+        self._closed = False
         self.events = LiveEvents()
         self.store = Store(directory / "state.sqlite")
         self.builds = Builds(
@@ -82,14 +84,17 @@ class ControlPlane:
         self.janitor.start()
 
     async def close(self) -> None:
-        """Stops everything and closes the file. May be called twice."""
-        self.closing = True
-        await self.janitor.close()
-        await self.builds.close()
-        await self.sandboxes.close()
-        await self.snapshots.close()
-        self.events.close()
-        await self.store.close()
+        """Stops everything and closes the file, each part also if another fails. May be called twice."""
+        if self._closed:
+            return
+        self._closed = self.closing = True
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(self.store.close)
+            stack.callback(self.events.close)
+            stack.push_async_callback(self.snapshots.close)
+            stack.push_async_callback(self.sandboxes.close)
+            stack.push_async_callback(self.builds.close)
+            stack.push_async_callback(self.janitor.close)
 
     def _box_lost(self, sandbox_id: str, reason: str) -> None:
         self.sandboxes.box_lost(sandbox_id, reason)

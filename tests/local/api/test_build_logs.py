@@ -147,7 +147,7 @@ async def test_equal_texts_share_one_build(platform: LocalPlatform, raw: RawClie
     await raw("DELETE", f"/sandbox/{sandbox['id']}")
     async with asyncio.timeout(10):
         while platform.plane.builds.get(layer) is not None:
-            await asyncio.sleep(0.01)
+            await raw("GET", "/health")
 
 
 async def test_a_reader_that_leaves_hurts_nobody(platform: LocalPlatform, raw: RawClient) -> None:

@@ -102,7 +102,10 @@ def test_env_in_both_spellings() -> None:
 
 
 def test_other_instructions() -> None:
-    text = '# escape=`\nARG TAG=1\nFROM image:$TAG AS base\nSHELL ["/bin/bash", "-c"]\nUSER app\nWORKDIR /w\nLABEL a=b\nEXPOSE 80\nENTRYPOINT sleep 5\n'
+    text = (
+        '# escape=`\nARG TAG=1\nFROM image:$TAG AS base\nSHELL ["/bin/bash", "-c"]\nUSER app\nWORKDIR /w\n'
+        "LABEL a=b\nEXPOSE 80\nENTRYPOINT sleep 5\n"
+    )
     definition = parse(text)
     assert definition.image == "image:1"
     kinds = [type(step) for step in definition.instructions[1:]]

@@ -114,7 +114,7 @@ async def test_polling_and_foreign_pages_are_refused(platform: LocalPlatform) ->
 async def test_the_sdk_gets_its_events(daytona: AsyncDaytona) -> None:
     """``stop`` answers before the sandbox has stopped; without an event the SDK would poll once a second."""
     sandbox = await daytona.create(CreateSandboxFromSnapshotParams())
-    dispatcher = daytona._event_dispatcher  # type: ignore[attr-defined]
+    dispatcher = daytona._event_dispatcher
     assert dispatcher is not None
     await sandbox.stop()
     assert sandbox.state == "stopped"
