@@ -1,0 +1,255 @@
+"""One execution of a run: its workspace, its session, and the phases that have run there so far."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sandbox.diagnostics import find_diagnostics
+from sandbox.errors import SandboxError
+from sandbox.events import DIAGNOSTIC, PHASE_FINISHED, PHASE_STARTED, EventStream
+from sandbox.execution import PhaseRun, Session
+from sandbox.models import Diagnostic, Isolation, Outcome, PhaseResult, ValidationRequest
+from sandbox.outcomes import Facts, Status, Verdict, phase_verdict
+from sandbox.results import Reading, read_result, read_status
+from sandbox.retry import Deadline
+from sandbox.streaming import SecretMask
+from sandbox.workspace import Share, Workspace, phase_variables, share_of, uploads
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from daytona import AsyncSandbox
+
+    from sandbox.profiles import Framework, Phase, Profile
+
+THREAD_CHARACTERS: Final = 32 * 1024
+"""Output beyond this size is searched for diagnostics in a thread, so that other runs go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is executed, the same for every attempt.
+
+    Attributes:
+        request: With its ids.
+        profile: The language environment.
+        framework: Its template.
+        program: Entry point, relative to the workspace.
+        isolation: Who shares the sandbox.
+        secrets: Variables whose values are masked wherever they would show.
+        mask: Masks them.
+    """
+
+    request: ValidationRequest
+    profile: Profile
+    framework: Framework
+    program: str
+    isolation: Isolation
+    secrets: Mapping[str, str]
+    mask: SecretMask
+
+
+class Attempt:
+    """One execution of a run in one sandbox.
+
+    Args:
+        task: What is executed.
+        sandbox: Where.
+        events: Told of phases, output and findings.
+    """
+
+    def __init__(self, task: Task, sandbox: AsyncSandbox, *, events: EventStream) -> None:
+        self.sandbox = sandbox
+        self.results: list[PhaseResult] = []
+        self.verdicts: list[Verdict] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.warnings: list[str] = []
+        self._task = task
+        self._events = events
+        self._workspace = workspace_of(task.request)
+        self._share = share_of(
+            task.profile, memory_gib=sandbox.memory, cpu=sandbox.cpu, shared=task.isolation is not Isolation.RUN
+        )
+        self._session = Session(sandbox, self._workspace, prefix=sandbox.name)
+        self._total = Deadline(None)
+        self._run: PhaseRun | None = None
+
+    async def open(self) -> None:
+        """Opens the session and uploads the workspace."""
+        task = self._task
+        variables = phase_variables(self._workspace, program=task.program, share=self._share)
+        await self._session.open(uploads(self._workspace, task.request, task.framework, variables=variables))
+
+    async def start(self, phase: Phase) -> None:
+        """Starts a phase."""
+        request, profile = self._task.request, self._task.profile
+        limits = request.limits
+        first = not self.results
+        if first:
+            self._total = Deadline(limits.total_seconds)
+        limit = min(limits.phase_seconds.get(phase.name, phase.timeout_seconds), max(self._total.remaining, 0.001))
+        run = PhaseRun(
+            phase,
+            self._session,
+            events=self._events,
+            language=profile.language,
+            limit=limit,
+            silence=limits.no_output_seconds or phase.no_output_seconds,
+            output_limit=limits.output_bytes or profile.output_bytes,
+            secrets=tuple(self._task.secrets.values()),
+        )
+        self._events.emit(
+            PHASE_STARTED, {"phase": phase.name, "command": phase.command, "limit": limit}, phase=phase.name
+        )
+        await run.start(
+            environment={**request.environment, **self._task.secrets},
+            stdin=request.stdin is not None and phase is self._task.framework.phases[-1],
+            fresh=first,
+        )
+        self._run = run
+
+    async def stream(self) -> None:
+        """Hands on both output streams until the phase has ended, or ends it when a limit is passed."""
+        await self._started().stream()
+
+    async def finish(self) -> PhaseResult:
+        """Waits until ``stream`` has ended and returns how the phase went."""
+        run = self._started()
+        await run.wait()
+        status = Status()
+        if run.stop is None and run.exit is not None and run.exit.code != 0:
+            status = await read_status(self.sandbox, self._workspace, run.phase.name)
+        stdout, stderr = run.stdout.output, run.stderr.output
+        facts = Facts(
+            phase=run.phase,
+            limit=run.limit,
+            seconds=run.seconds,
+            exit_code=run.exit.code if run.exit is not None else None,
+            end_reason=run.exit.reason if run.exit is not None else None,
+            stop=run.stop,
+            silence=run.silence,
+            output_limit=run.output_limit,
+            status=status,
+            stdout=stdout.text,
+            stderr=stderr.text,
+            memory_mib=self._share.memory_mib,
+            snapshot=self._task.profile.snapshot_name,
+        )
+        verdict = phase_verdict(facts)
+        result = PhaseResult(
+            name=run.phase.name,
+            command=run.phase.command,
+            exit_code=facts.exit_code,
+            signal=facts.signal,
+            seconds=run.seconds,
+            outcome=verdict.outcome,
+            stdout=stdout,
+            stderr=stderr,
+        )
+        await self._diagnose(facts, failed=verdict.outcome is not Outcome.PASSED)
+        if run.reconnections:
+            self.warnings.append(f"The log stream of the phase {run.phase.name} broke and was opened again.")
+        if run.left_over:
+            self.warnings.append(f"{run.left_over} processes of the phase {run.phase.name} could not be ended.")
+        self.results.append(result)
+        self.verdicts.append(verdict)
+        self._run = None
+        self._events.emit(
+            PHASE_FINISHED,
+            {
+                "phase": result.name,
+                "outcome": result.outcome.value,
+                "exit_code": result.exit_code,
+                "signal": result.signal,
+                "seconds": round(result.seconds, 3),
+            },
+            phase=result.name,
+        )
+        return result
+
+    async def read_result(self) -> Reading | None:
+        """Reads the result after the phases.
+
+        After a failure a result is worth having, not worth failing for: a program that wrote it and then threw has
+        both.
+        Nothing is read when the last phase did not run.
+        """
+        profile = self._task.profile
+        if not self.results or len(self.results) < len(self._task.framework.phases):
+            return None
+        last = self.results[-1]
+        try:
+            return await read_result(
+                self.sandbox,
+                self._workspace,
+                limit=self._task.request.limits.result_bytes or profile.result_bytes,
+                phase=last.name,
+                exit_code=last.exit_code,
+                printed=last.stdout.text,
+            )
+        except SandboxError as error:
+            if last.outcome is Outcome.PASSED:
+                raise
+            self.warnings.append(f"Whether the program left a result is unknown: {error.message}.")
+            return None
+
+    async def end(self, *, tidy: bool) -> None:
+        """Ends whatever runs and deletes the session.
+
+        Args:
+            tidy: Also remove what nobody reads after the run.
+        """
+        if self._run is not None:
+            await self._run.cancel()
+            self._run = None
+            await self._session.kill()
+        await self._session.close(tidy=tidy)
+
+    async def forget(self) -> None:
+        """Ends what runs on our side; the sandbox is about to be deleted with the rest."""
+        if self._run is not None:
+            await self._run.cancel()
+            self._run = None
+
+    def _started(self) -> PhaseRun:
+        if self._run is None:
+            raise RuntimeError("start_phase comes first")
+        return self._run
+
+    async def _diagnose(self, facts: Facts, *, failed: bool) -> None:
+        if not facts.phase.diagnostics:
+            return
+
+        def find() -> tuple[Diagnostic, ...]:
+            return find_diagnostics(
+                facts.phase.diagnostics,
+                stdout=facts.stdout,
+                stderr=facts.stderr,
+                phase=facts.phase.name,
+                files=self._task.request.files,
+                workspace=self._workspace.directory,
+                failed=failed,
+            )
+
+        large = len(facts.stdout) + len(facts.stderr) > THREAD_CHARACTERS
+        found = await asyncio.to_thread(find) if large else find()
+        for finding in found:
+            self.diagnostics.append(finding)
+            self._events.emit(DIAGNOSTIC, finding.model_dump(mode="json"), phase=facts.phase.name)
+
+
+def workspace_of(request: ValidationRequest) -> Workspace:
+    """Returns a workspace for one execution of a request that has its ids."""
+    if request.thread_id is None or request.run_id is None:
+        raise RuntimeError("the request has no ids; see ValidationRequest.identified")
+    return Workspace(thread_id=request.thread_id, run_id=request.run_id, mark=uuid.uuid4().hex)
+
+
+def check_uploads(task: Task) -> None:
+    """Raises ``ConfigurationError`` for files that cannot be uploaded, before anything is asked of the platform."""
+    workspace = workspace_of(task.request)
+    variables = phase_variables(workspace, program=task.program, share=Share(memory_mib=0, cpu=1))
+    uploads(workspace, task.request, task.framework, variables=variables)
