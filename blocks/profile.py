@@ -188,7 +188,7 @@ async def stored_profile(name: str) -> Profile | None:
         ConfigurationError: The stored profile is wrong.
     """
     try:
-        block = await SandboxProfile.aload(name)
+        block: SandboxProfile = await SandboxProfile.aload(name)
     except ValueError as error:
         # Prefect raises a bare ValueError for a missing document; its cause tells it from other faults.
         if isinstance(error.__cause__, ObjectNotFound):

@@ -47,7 +47,7 @@ async def _store(name: str, *, overwrite: bool) -> Registration:
     wanted = SandboxProfile.from_profile(builtin_profile(name), built_in=True)
     try:
         # Not validated: a document of an older version may lack fields, and is to be replaced then.
-        stored = await SandboxProfile.aload(name, validate=False)
+        stored: SandboxProfile = await SandboxProfile.aload(name, validate=False)
     except ValueError as error:
         if not isinstance(error.__cause__, ObjectNotFound):
             raise

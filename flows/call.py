@@ -6,20 +6,20 @@ wait in a context variable, which the flow takes as its first act.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sandbox.connection import Credentials
-from sandbox.events import EventStream, Sink
+from sandbox.events import Sink
 from sandbox.models import ValidationRequest, ValidationResult
 from sandbox.profiles import Profile
 
 if TYPE_CHECKING:
-    from sandbox.validation import Validation
-
     from flows.run_log import RunLog
+    from sandbox.validation import Validation
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,13 +47,13 @@ class Running:
 
     Attributes:
         validation: The validation itself.
-        events: Its events.
         log: The run's log.
+        started: Set when the phase's command has been started.
     """
 
     validation: Validation
-    events: EventStream
     log: RunLog
+    started: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 CALL: ContextVar[Call | None] = ContextVar("uom_sandbox_call", default=None)

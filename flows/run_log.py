@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Final, Literal
 from uuid import UUID
 
@@ -161,7 +162,7 @@ class RunLog:
             self._logger.info("\n".join(record), extra=self._extra)
 
 
-def _line(type_: str, phase: str | None, data: dict[str, object]) -> str | None:
+def _line(type_: str, phase: str | None, data: Mapping[str, object]) -> str | None:
     """One line about an event that is not output."""
     facts = " ".join(f"{name}={value}" for name, value in data.items() if isinstance(value, str | int | float | bool))
     facts = printable(facts).replace("\n", " ")

@@ -23,7 +23,6 @@ from prefect.context import FlowRunContext, TaskRunContext
 from prefect.states import Completed
 from prefect.tasks import Task
 from pydantic import SecretStr
-from sandbox.validation import Validation
 
 from blocks.credentials import DaytonaCredentials
 from flows.artifacts import Console, publish_verdict
@@ -33,11 +32,12 @@ from flows.profile_choice import choose_profile
 from flows.publisher import PUBLISHER
 from flows.run_log import RunLog
 from sandbox.connection import Credentials, client, platform_credentials
-from sandbox.errors import ConfigurationError
+from sandbox.errors import ConfigurationError, SandboxError, SandboxLostError
 from sandbox.events import EventStream
 from sandbox.models import Outcome, PhaseResult, ValidationResult
 from sandbox.profiles import Phase, Profile
 from sandbox.retry import delay_before_retry
+from sandbox.validation import Validation
 
 CLEANUP_SECONDS: Final = 20.0
 """Prefect gives a cancelled worker run 30 s between the request and the kill."""
@@ -87,8 +87,12 @@ async def reconcile_sandbox(profile: str) -> None:
     persist_result=False,
 )
 async def execute_session(phase: str, profile: str) -> PhaseResult:
-    """Waits for the end of the phase's command and for its last output."""
-    return await RUNNING.get().validation.finish_phase()
+    """Starts the phase's command in the session and waits for its end and its last output."""
+    running = RUNNING.get()
+    validation = running.validation
+    await validation.start_phase(next(item for item in validation.phases if item.name == phase))
+    running.started.set()
+    return await validation.finish_phase()
 
 
 @task(
@@ -209,25 +213,42 @@ async def _run(call: Call, *, profile: Profile, framework: str, flow_run_id: UUI
         )
         await stack.enter_async_context(events)
         validation = Validation(request, profile=profile, client=daytona, events=events, flow_run_id=str(flow_run_id))
-        token = RUNNING.set(Running(validation=validation, events=events, log=log))
+        running = Running(validation=validation, log=log)
+        token = RUNNING.set(running)
         try:
             await ensure_snapshot(profile.name)
             await reconcile_sandbox(profile.name)
-            for phase in validation.phases:
-                if (await _run_phase(validation, phase, profile)).outcome is not Outcome.PASSED:
-                    break
-            return await collect_results(profile.name)
+            return await _phases_and_results(running, profile.name)
         finally:
             RUNNING.reset(token)
             with anyio.CancelScope(shield=True), anyio.move_on_after(CLEANUP_SECONDS):
                 await validation.close()
 
 
-async def _run_phase(validation: Validation, phase: Phase, profile: Profile) -> PhaseResult:
-    await validation.start_phase(phase)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(stream_logs(phase.name, profile.name))
-        execution = group.create_task(execute_session(phase.name, profile.name))
+async def _phases_and_results(running: Running, profile: str) -> ValidationResult:
+    """Runs the phases up to the first that fails; once more from the first when the sandbox is lost meanwhile."""
+    while True:
+        try:
+            for phase in running.validation.phases:
+                if (await _run_phase(running, phase, profile)).outcome is not Outcome.PASSED:
+                    break
+            return await collect_results(profile)
+        except SandboxLostError as error:
+            if not await running.validation.begin_again(error):
+                raise
+
+
+async def _run_phase(running: Running, phase: Phase, profile: str) -> PhaseResult:
+    running.started.clear()
+    try:
+        async with asyncio.TaskGroup() as group:
+            execution = group.create_task(execute_session(phase.name, profile))
+            await running.started.wait()
+            group.create_task(stream_logs(phase.name, profile))
+    except BaseExceptionGroup as faults:
+        # Both tasks of a phase fail when its sandbox is lost; one of the faults tells it.
+        ours = [fault for fault in faults.exceptions if isinstance(fault, SandboxError)]
+        raise (ours or faults.exceptions)[0] from None
     return execution.result()
 
 
@@ -239,7 +260,7 @@ async def _call_from(parameters: Mapping[str, Any]) -> Call:
     credentials: Credentials | None = None
     if name := parameters["credentials_block"]:
         try:
-            block = await DaytonaCredentials.aload(name)
+            block: DaytonaCredentials = await DaytonaCredentials.aload(name)
         except ValueError as error:
             raise ConfigurationError(str(error), field="credentials_block") from None
         credentials = block.credentials()
@@ -249,7 +270,7 @@ async def _call_from(parameters: Mapping[str, Any]) -> Call:
 
 async def _secret(variable: str, name: str) -> SecretStr:
     try:
-        block = await Secret.aload(name)
+        block: Secret[Any] = await Secret.aload(name)
     except ValueError as error:
         raise ConfigurationError(str(error), field=f"secret_blocks.{variable}") from None
     value = block.value.get_secret_value()

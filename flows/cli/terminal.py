@@ -49,12 +49,22 @@ class Console:
 
     Args:
         live: Whether to show the program's output and lines about the run.
+        live_lines: How many lines of a program's output are shown; ``None`` shows all.
         output: Where the program's standard output goes.
         errors: Where everything else goes.
     """
 
-    def __init__(self, *, live: bool = True, output: TextIO | None = None, errors: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        live: bool = True,
+        live_lines: int | None = None,
+        output: TextIO | None = None,
+        errors: TextIO | None = None,
+    ) -> None:
         self._live = live
+        self._live_lines = live_lines
+        self._lines_left = live_lines or 0
         self._output = output or sys.stdout
         self._errors = errors or sys.stderr
         self._filters = {stream: TerminalFilter() for stream in (self._output, self._errors) if stream.isatty()}
@@ -67,6 +77,10 @@ class Console:
         """Shows one event; a sink for ``validate``."""
         if self._live:
             await asyncio.to_thread(self._show, event)
+
+    def begin(self) -> None:
+        """Starts the count of shown lines anew, for the next program."""
+        self._lines_left = self._live_lines or 0
 
     def status(self, text: str) -> None:
         """Writes a line about the run."""
@@ -85,9 +99,9 @@ class Console:
         data, kind = event["data"], event["type"]
         if isinstance(data, str):
             if kind.endswith("_stdout"):
-                self._write(self._output, data)
+                self._write(self._output, self._within_limit(data))
             elif kind.endswith("_stderr"):
-                self._write(self._errors, data)
+                self._write(self._errors, self._within_limit(data))
             else:
                 for line in data.splitlines():
                     self.status(f"  {one_line(line)}")
@@ -98,6 +112,14 @@ class Console:
                 self._end_line()
             elif kind == SANDBOX_STATE:
                 self.status("  ".join(f"{name} {one_line(str(value))}" for name, value in data.items() if value))
+
+    def _within_limit(self, text: str) -> str:
+        if self._live_lines is None or not self._lines_left:
+            return "" if self._live_lines is not None else text
+        lines = text.splitlines(keepends=True)
+        shown = lines[: self._lines_left]
+        self._lines_left -= sum(line.endswith("\n") for line in shown)
+        return "".join(shown) + ("" if self._lines_left else "… further output is not shown here\n")
 
     def _line(self, text: str) -> None:
         self._end_line()

@@ -1,0 +1,108 @@
+"""``uom-sandbox demo``: the examples through the whole product, verdict against expected verdict."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flows.cli.examples import Example, examples_directory, load_example
+from flows.cli.running import quiet_prefect
+from flows.cli.running import run as run_to_end
+from flows.cli.terminal import Console, one_line, summary
+from flows.outcomes import EXIT_DIFFERS, EXIT_INFRASTRUCTURE, EXIT_PASSED
+from sandbox.errors import ConfigurationError, SandboxError, SnapshotBuildError
+from sandbox.profiles import builtin_profile_names
+
+LIVE_LINES = 20
+"""Lines of output that are shown of each program; one of the examples floods."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        name: Of the example.
+        verdict: The word that was found, ``not run``, or ``failed``.
+        colour: Its colour.
+        detail: Seconds, or why not.
+    """
+
+    name: str
+    verdict: str
+    colour: str
+    detail: str
+
+
+def run(options: argparse.Namespace) -> int:
+    """Validates the examples and prints the table."""
+    directory = examples_directory(options.examples)
+    known = sorted(path.parent.name for path in directory.glob("*/example.toml"))
+    if unknown := set(options.names) - set(known):
+        raise ConfigurationError(
+            f"no example {', '.join(sorted(unknown))}", field="NAME", remedy=f"There are: {', '.join(known)}."
+        )
+    examples = [load_example(directory / name) for name in (options.names or known)]
+    quiet_prefect()
+    return run_to_end(_demo(examples, Console(live_lines=LIVE_LINES)))
+
+
+async def _demo(examples: Sequence[Example], console: Console) -> int:
+    from flows.prefect_api import prefect_api
+    from sandbox.connection import client, platform_credentials
+
+    rows: list[Row] = []
+    without: dict[str, str] = {}
+    async with prefect_api(progress=console.status) as api_url, client(await platform_credentials()):
+        for example in examples:
+            rows.append(await _one(example, console, without))  # noqa: PERF401
+    _table(rows, console)
+    console.line(console.paint(f"  every run is kept at {api_url.removesuffix('/api')}/runs", "dim"))
+    words = {row.verdict for row in rows}
+    if "failed" in words or words == {"not run"}:
+        return EXIT_INFRASTRUCTURE
+    return EXIT_DIFFERS if "differs" in words else EXIT_PASSED
+
+
+async def _one(example: Example, console: Console, without: dict[str, str]) -> Row:
+    """Validates one example; ``without`` remembers profiles whose tools are missing, and why."""
+    from flows.api import validate
+
+    profile = example.request.profile
+    console.line(f"{console.paint(example.name, 'bold')}  {example.title}")
+    if profile not in without and profile not in builtin_profile_names():
+        without[profile] = f"there is no profile {profile}"
+    if profile not in without:
+        console.begin()
+        try:
+            result = await validate(example.request, on_event=console.on_event)
+        except SnapshotBuildError as error:
+            without[profile] = f"the tools of {profile} are not here: {_reason(error)}"
+        except SandboxError as error:
+            console.line(f"{error}\n")
+            return Row(name=example.name, verdict="failed", colour="red", detail=one_line(error.message))
+        else:
+            for line in summary(result, console):
+                console.line(line)
+            console.line()
+            if faults := example.faults(result):
+                return Row(name=example.name, verdict="differs", colour="red", detail=one_line("; ".join(faults)))
+            seconds = f"{result.timings.total:6.2f} s"
+            return Row(name=example.name, verdict=result.outcome.value, colour="green", detail=seconds)
+    console.line(console.paint(f"not run: {without[profile]}\n", "yellow"))
+    return Row(name=example.name, verdict="not run", colour="yellow", detail=without[profile])
+
+
+def _reason(error: SnapshotBuildError) -> str:
+    """What the failed set-up step said last."""
+    lines = [one_line(line).strip() for line in error.log_tail if line.strip()]
+    return " ".join(lines[-2:]) or one_line(error.message)
+
+
+def _table(rows: Sequence[Row], console: Console) -> None:
+    width = max(len(row.name) for row in rows)
+    for row in rows:
+        symbol = {"green": "✔", "red": "✘", "yellow": "·"}[row.colour]
+        verdict = console.paint(f"{symbol} {row.verdict:<16}", row.colour)
+        console.line(f"  {row.name:<{width}}  {verdict} {row.detail}")

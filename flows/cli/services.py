@@ -1,0 +1,100 @@
+"""``uom-sandbox platform …``, ``up`` and ``down``: the background services of this machine."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from flows.cli.running import run as run_to_end
+from flows.prefect_choice import configured_api_url
+from flows.prefect_server import PrefectServer
+from sandbox.errors import ConfigurationError, PlatformUnavailableError
+from sandbox.local import service
+from sandbox.local.settings import SettingsError
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does what the action says."""
+    actions = {
+        "up": _up,
+        "down": _down,
+        "platform start": _start,
+        "platform stop": _stop,
+        "platform status": _status,
+        "platform logs": lambda: _logs(options.lines),
+        "platform reset": _reset,
+    }
+    try:
+        return actions[options.action]()
+    except service.ServiceError as error:
+        raise PlatformUnavailableError(str(error)) from error
+    except SettingsError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _start() -> int:
+    connection = service.start()
+    print(f"{'already running' if connection.reused else 'started'}: {connection.api_url} (process {connection.pid})")
+    if connection.differs:
+        print(
+            f"It was started with other values of {', '.join(connection.differs)}: stop and start it to apply yours.",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def _stop() -> int:
+    print("stopped" if service.stop() else "not running")
+    return 0
+
+
+def _status() -> int:
+    status = service.status()
+    print(f"{status.detail}\ndata {status.directory}")
+    return 0 if status.answers else 1
+
+
+def _logs(lines: int) -> int:
+    print(service.logs(lines=lines))
+    return 0
+
+
+def _reset() -> int:
+    service.reset()
+    print("removed all snapshots, sandboxes and logs of the local platform")
+    return 0
+
+
+def _up() -> int:
+    return run_to_end(_start_both())
+
+
+async def _start_both() -> int:
+    configured = configured_api_url()
+    async with asyncio.TaskGroup() as group:
+        platform = group.create_task(asyncio.to_thread(service.start))
+        prefect = None if configured else group.create_task(PrefectServer().start(progress=_progress))
+    print(f"local platform  {platform.result().api_url}")
+    if prefect is None:
+        print(f"Prefect API     {configured} (configured; no server started)")
+    else:
+        server = prefect.result()
+        print(f"Prefect API     {server.api_url}")
+        print(f"Prefect UI      {server.ui_url}")
+    return 0
+
+
+def _down() -> int:
+    return run_to_end(_stop_both())
+
+
+async def _stop_both() -> int:
+    platform, prefect = await asyncio.gather(asyncio.to_thread(service.stop), PrefectServer().stop())
+    for name, stopped in (("local platform", platform), ("Prefect server", prefect)):
+        print(f"{name}: {'stopped' if stopped else 'not running'}")
+    return 0
+
+
+def _progress(text: str) -> None:
+    print(text, file=sys.stderr)
