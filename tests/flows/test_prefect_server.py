@@ -114,7 +114,7 @@ def test_the_home_must_be_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_configured_api_is_used_and_its_silence_told() -> None:
-    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):
-        with pytest.raises(PlatformUnavailableError, match="http://127.0.0.1:9/api"):
-            async with prefect_api():
-                pytest.fail("nothing listens there")
+    nowhere = temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"})
+    with nowhere, pytest.raises(PlatformUnavailableError, match=r"http://127\.0\.0\.1:9/api"):
+        async with prefect_api():
+            pytest.fail("nothing listens there")

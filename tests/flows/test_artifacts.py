@@ -1,0 +1,234 @@
+"""Artifacts: what they say, that nothing in them breaks, and that they never hold up or fail a run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
+from prefect.client.schemas.objects import Artifact as Stored
+from prefect.context import FlowRunContext
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from flows.artifacts import (
+    Console,
+    artifact_key,
+    console_markdown,
+    diagnostics_table,
+    publish_verdict,
+    result_markdown,
+    summary_markdown,
+)
+from flows.prefect_api import prefect_api
+from flows.publisher import PUBLISHER, Artifact, Publisher
+from sandbox.events import Event
+from sandbox.models import (
+    Comparison,
+    Diagnostic,
+    Difference,
+    Outcome,
+    PhaseResult,
+    Severity,
+    ValidationResult,
+)
+
+HOSTILE = "<img src=x onerror=alert(1)> | ``` [x](javascript:1) \x1b[31m\x00 \n# big"
+
+
+def verdict(**changes: Any) -> ValidationResult:
+    fields: dict[str, Any] = {
+        "outcome": Outcome.MISMATCH,
+        "message": HOSTILE,
+        "profile": "java",
+        "framework": "plain",
+        "thread_id": "t",
+        "run_id": "r",
+        "phases": (PhaseResult(name="run", command="x", exit_code=None, outcome=Outcome.RUNTIME_ERROR),),
+        "diagnostics": (
+            Diagnostic(severity=Severity.ERROR, message=HOSTILE, path=HOSTILE, line=3, excerpt=HOSTILE, tool="javac"),
+        ),
+        "comparison": Comparison(
+            equal=False, total_differences=1, differences=(Difference(path="$.a", expected=1, actual=HOSTILE),)
+        ),
+        "recoveries": (HOSTILE,),
+        "warnings": (HOSTILE,),
+        "result": {"a": HOSTILE},
+    }
+    return ValidationResult(**{**fields, **changes})
+
+
+def outside_fences(markdown: str) -> str:
+    """The markdown without its code blocks."""
+    kept, fence = [], ""
+    for line in markdown.split("\n"):
+        if not fence and line.startswith("```"):
+            fence = line[: len(line) - len(line.lstrip("`"))]
+        elif fence and line == fence:
+            fence = ""
+        elif not fence:
+            kept.append(line)
+    assert not fence, "a fence was not closed"
+    return "\n".join(kept)
+
+
+def test_keys_are_what_prefect_takes() -> None:
+    assert artifact_key("console", "java", "spring-data-mongodb", "Build_1.x") == (
+        "validation-console-java-spring-data-mongodb-build-1-x"
+    )
+
+
+@pytest.mark.parametrize("make", [summary_markdown, result_markdown])
+def test_nothing_in_an_artifact_is_interpreted(make: Any) -> None:
+    markdown = make(verdict())
+    plain = outside_fences(markdown)
+    assert "<img" not in plain
+    assert "\x1b" not in markdown
+    assert "\x00" not in markdown
+    assert "](javascript" not in plain
+    assert "\n# big" not in plain
+
+
+def test_the_summary_says_that_an_exit_code_is_unknown() -> None:
+    assert "| unknown |" in summary_markdown(verdict())
+
+
+def test_artifacts_stay_small() -> None:
+    many = tuple(Diagnostic(severity=Severity.ERROR, message="m" * 10_000, tool="javac") for _ in range(5000))
+    big = verdict(diagnostics=many, message="x" * 1_000_000, result=["y" * 100] * 100_000)
+    assert len(summary_markdown(big)) < 100_000
+    assert len(result_markdown(big)) < 100_000
+    rows = diagnostics_table(many)
+    assert len(rows) == 501
+    assert rows[-1]["message"] == "4500 more left out"
+    assert len(json.dumps(rows)) < 2_000_000
+
+
+def test_a_console_shows_the_text_as_it_is() -> None:
+    markdown = console_markdown(phase="run", state="complete", text="a\n```\nb", total=7)
+    assert "````text\na\n```\nb\n````" in markdown
+
+
+async def stored(flow_run_id: UUID) -> dict[str, Stored]:
+    await asyncio.to_thread(PUBLISHER.flush, 30)
+    async with get_client() as client:
+        found = await client.read_artifacts(
+            artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[flow_run_id]))
+        )
+    assert len({artifact.key for artifact in found}) == len(found), "an update made a new version"
+    return {artifact.key or "": artifact for artifact in found}
+
+
+def output(text: str) -> Event:
+    return Event(
+        type="java_sandbox_command_execution_stdout", data=text, seq=1, at="", run_id="r", thread_id="t", phase="run"
+    )
+
+
+def marker(type_: str) -> Event:
+    return Event(type=type_, data={}, seq=1, at="", run_id="r", thread_id="t", phase="run")
+
+
+@flow
+async def publishing(lines: int) -> UUID:
+    context = FlowRunContext.get()
+    assert context is not None
+    assert context.flow_run is not None
+    run_id = context.flow_run.id
+    console = Console(profile="java", framework="plain", flow_run_id=run_id)
+    console(marker("phase_started"))
+    for number in range(lines):
+        console(output(f"line {number}\n"))
+    console(marker("phase_finished"))
+    publish_verdict(verdict(), flow_run_id=run_id)
+    return run_id
+
+
+async def test_a_run_has_its_artifacts(prefect_server: str) -> None:
+    async with prefect_api():
+        run_id = await publishing(3)
+    found = await stored(run_id)
+    assert set(found) == {
+        "validation-summary-java-plain",
+        "validation-console-java-plain-run",
+        "validation-diagnostics-java-plain",
+        "validation-result-java-plain",
+    }
+    console = found["validation-console-java-plain-run"]
+    assert "line 0\nline 1\nline 2" in str(console.data)
+    assert "complete" in str(console.data)
+    assert json.loads(str(found["validation-diagnostics-java-plain"].data))[0]["line"] == 3
+
+
+async def test_a_long_console_ends_complete_within_its_limit(prefect_server: str) -> None:
+    async with prefect_api():
+        run_id = await publishing(200_000)
+    data = str((await stored(run_id))["validation-console-java-plain-run"].data)
+    assert len(data) < 60_000
+    assert "line 0\n" in data
+    assert "line 199999\n" in data
+    assert "characters left out" in data
+
+
+async def test_an_update_while_it_runs_is_in_place(prefect_server: str) -> None:
+    async with prefect_api():
+        run_id = await publishing(1)
+        artifact = Artifact(key="validation-console-x", type="markdown", description="d", flow_run_id=run_id)
+        PUBLISHER.publish(artifact, lambda: "first")
+        assert (await stored(run_id))["validation-console-x"].data == "first"
+        PUBLISHER.publish(artifact, lambda: "second")
+    assert (await stored(run_id))["validation-console-x"].data == "second"
+
+
+async def test_trouble_with_artifacts_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    publisher = Publisher()
+    artifact = Artifact(key="validation-x", type="markdown", description="d", flow_run_id=uuid4())
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}), caplog.at_level(logging.WARNING):
+        publisher.publish(artifact, lambda: "data")
+        assert await asyncio.to_thread(publisher.flush, 30)
+    assert "an artifact could not be sent" in caplog.text
+    publisher.publish(artifact, lambda: pytest.fail("a failed artifact is not tried again"))
+    assert await asyncio.to_thread(publisher.flush, 5)
+
+
+async def test_content_that_cannot_be_made_fails_alone(prefect_server: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with prefect_api():
+        run_id = await publishing(1)
+        bad = Artifact(key="validation-bad", type="markdown", description="d", flow_run_id=run_id)
+        good = Artifact(key="validation-good", type="markdown", description="d", flow_run_id=run_id)
+        PUBLISHER.publish(bad, lambda: 1 / 0)
+        PUBLISHER.publish(good, lambda: "fine")
+    found = await stored(run_id)
+    assert "validation-good" in found
+    assert "validation-bad" not in found
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_publishing_never_waits_and_is_sent_once() -> None:
+    publisher = Publisher()
+    gate, sent = threading.Event(), []
+    first = Artifact(key="validation-a", type="markdown", description="d", flow_run_id=uuid4())
+    second = Artifact(key="validation-b", type="markdown", description="d", flow_run_id=uuid4())
+
+    def slow() -> str:
+        gate.wait(30)
+        raise RuntimeError("not sent in this test")
+
+    def content(number: int) -> str:
+        sent.append(number)
+        raise RuntimeError("not sent in this test")
+
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):
+        publisher.publish(first, slow)
+        for number in range(100):
+            publisher.publish(second, partial(content, number))
+        gate.set()
+        assert await asyncio.to_thread(publisher.flush, 30)
+    assert sent == [99]
