@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,7 @@ async def test_what_a_restart_keeps_and_what_it_does_not() -> None:
 
 async def test_a_stopped_platform_leaves_no_descriptor_and_no_child() -> None:
     def descriptors() -> dict[str, str]:
-        return {entry.name: os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.exists()}
+        return {entry.name: str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.exists()}
 
     def children() -> set[str]:
         return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
@@ -200,7 +199,7 @@ async def test_a_state_file_that_is_none_is_named() -> None:
         for path in settings.platform_directory.glob("state.sqlite*"):
             path.unlink()
         (settings.platform_directory / "state.sqlite").write_bytes(b"not a database, by any means" * 100)
-        with pytest.raises(StoreError, match="state.sqlite"):
+        with pytest.raises(StoreError, match=r"state\.sqlite"):
             await LocalPlatform(settings).start()
 
 

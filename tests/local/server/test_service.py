@@ -54,6 +54,10 @@ def wait_until_gone(processes: dict[int, int]) -> None:
         assert time.monotonic() < deadline, f"still there: {left}"
 
 
+def of_process(pid: int, name: str) -> str:
+    return Path(f"/proc/{pid}/{name}").read_text()
+
+
 def run(settings: Settings, code: str) -> subprocess.Popen[str]:
     environment = os.environ | settings.to_environment()
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
@@ -76,7 +80,7 @@ async def test_started_used_found_stopped(settings: Settings) -> None:
     for name in ("connection.json", "api-key", "platform.log", "state.sqlite"):
         assert stat.S_IMODE((directory / name).stat().st_mode) == 0o600, name
     assert first.api_key not in (directory / "connection.json").read_text()
-    assert first.api_key not in Path(f"/proc/{first.pid}/cmdline").read_text()
+    assert first.api_key not in of_process(first.pid, "cmdline")
     assert os.getsid(first.pid) != os.getsid(0)
     assert "serving http://127.0.0.1" in service.logs(settings)
 
@@ -167,7 +171,7 @@ async def test_other_settings_than_it_was_started_with_are_told(settings: Settin
 async def test_secrets_of_the_starter_do_not_live_on(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAYTONA_API_KEY", "a secret of the terminal")
     connection = await asyncio.to_thread(service.start, settings)
-    assert "a secret of the terminal" not in Path(f"/proc/{connection.pid}/environ").read_text()
+    assert "a secret of the terminal" not in of_process(connection.pid, "environ")
 
 
 async def test_a_connection_file_of_a_dead_process_is_not_believed(settings: Settings) -> None:

@@ -1,7 +1,9 @@
 """A shell session: one shell that sources one command after the other, each with its own pipes.
 
 The pipes are the server's. The supervisor holds them while the command runs, and the shell opens them by the
-supervisor's ``/proc`` entry, so output flows from program to server through the kernel alone.
+supervisor's ``/proc`` entry, so output flows from program to server through the kernel alone. The redirections belong
+to the sourcing, so that tracing and traps of the session do not show the driver; the price is that what an EXIT trap
+writes when the shell itself ends goes nowhere.
 """
 
 from __future__ import annotations
