@@ -38,10 +38,10 @@ _OUT_OF_MEMORY: Final = re.compile(
     r"|Cannot allocate memory$",
     re.MULTILINE,
 )
-# A shell's own words, with the script it read: `/sandbox/t/r/.uom/command-build: 1: mvn: not found` (dash),
-# `…/command-build: line 1: mvn: command not found` (bash), `…: exec: mvn: not found`.
+# A shell's own words, after the phase's name or the path of a script of the profile: `build: 1: mvn: not found` (dash),
+# `build: line 1: mvn: command not found` (bash), `/opt/uom/bin/java-run: 2: exec: java: not found`.
 _NOT_FOUND: Final = re.compile(
-    r"^/\S+: (?:line )?\d+: (?:exec: )?(?P<tool>[^:\n]+): (?:command )?(?:cannot execute: )?"
+    r"^(?:/\S+|[a-z][a-z0-9-]*): (?:line )?\d+: (?:exec: )?(?P<tool>[^:\n]+): (?:command )?(?:cannot execute: )?"
     r"(?:not found|No such file or directory|Permission denied|required file not found)$",
     re.MULTILINE,
 )

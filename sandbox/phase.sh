@@ -1,23 +1,23 @@
 # Runs one phase of a validation inside the sandbox: sh phase.sh NAME LIMIT GRACE VALUES INPUT FRESH
 #
-#   NAME    of the phase; its command is the file command-NAME beside this one
+#   NAME    of the phase
 #   LIMIT   seconds until the program's group gets SIGTERM
 #   GRACE   seconds from there to SIGKILL
 #   VALUES  `values` reads environment assignments from standard input up to a line with a single dot
 #   INPUT   file that becomes the program's standard input
 #   FRESH   `fresh` empties the results and build directories first
 #
+# Above this text stand the settings of the run: where things lie ($here, $workspace, $results, $result, $build, $home,
+# $tmp), its mark ($session), and the functions `defaults`, `variables` and `choose_command`.
+#
 # The exit code is the program's: 128 + n for signal n, 124 when LIMIT ended it. NAME.status tells what an exit code
 # cannot: time inside the sandbox, the kernel's count of out-of-memory kills, what lies where the result should be.
 # Everything is builtin but mkdir, timeout and grep, because each process costs a millisecond.
 
-here=${0%/*}
 phase=$1 limit=$2 grace=$3 values=$4 input=$5 fresh=$6
-nl='
-'
 exec 3<&0 </dev/null
 umask 022
-. "$here/settings"
+choose_command "$phase"
 
 count_oom_kills() {
     oom=
@@ -33,8 +33,7 @@ count_oom_kills() {
 if [ "$fresh" = fresh ] && { [ -e "$results" ] || [ -L "$results" ] || [ -e "$build" ]; }; then
     rm -rf "$results" "$build"
 fi
-[ -d "$tmp" ] || mkdir -p -m 700 "$tmp" "$home"
-[ -d "$results" ] && [ -d "$build" ] || mkdir -p "$results" "$build"
+[ -d "$tmp" ] && [ -d "$results" ] && [ -d "$build" ] || mkdir -p -m 700 "$tmp" "$home" "$results" "$build"
 
 for limiter in /usr/bin/timeout /bin/timeout ''; do
     [ ! -x "$limiter" ] || break
@@ -57,9 +56,9 @@ read -r started _ </proc/uptime
     cd "$workspace" || exit 125
     # timeout makes a process group of its own, whose id is its process id: that of this subshell.
     if [ -n "$limiter" ]; then
-        exec "$limiter" -k "$grace" "$limit" /bin/sh "$here/command-$phase" <"$input"
+        exec "$limiter" -k "$grace" "$limit" /bin/sh -c "$command" "$phase" <"$input"
     fi
-    exec /bin/sh "$here/command-$phase" <"$input"
+    exec /bin/sh -c "$command" "$phase" <"$input"
 ) &
 program=$!
 exec 3<&-

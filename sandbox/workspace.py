@@ -1,7 +1,7 @@
 """The directory of a run in the sandbox: where things lie, what is uploaded, which variables point there.
 
 ``/sandbox/<thread_id>/<run_id>/`` holds the program, ``results/`` below it what the program leaves, ``.uom/`` what we
-need: the phase script, one file for each phase's command, build output, the private home. All goes up in one request.
+need: the phase script with the run's settings, build output, the private home. All goes up in one request.
 """
 
 from __future__ import annotations
@@ -44,10 +44,15 @@ done
 echo "$n"
 """
 
-TIDY: Final = """\
-rm -rf OURS/* TEMPORARY
+PRUNE_EVERY: Final = 20
+"""One run in so many looks for old ones: the search takes longer than a small program."""
+
+PRUNE: Final = """\
 find /sandbox -mindepth 3 -maxdepth 3 -type d -name .uom -mmin +2880 -exec sh -c 'rm -rf "${0%/.uom}"' {} ';'
 """
+
+LONGEST_COMMAND: Final = 100_000
+"""Bytes of a phase's command: Linux takes 128 KiB for one argument."""
 
 HEAP_SHARE: Final = 0.75
 HEAP_FLOOR_MIB: Final = 128
@@ -121,8 +126,9 @@ class Workspace:
         return SWEEP.replace("MARK", self.mark)
 
     def tidy_command(self) -> str:
-        """Returns shell text that removes what nobody reads after the run, and our runs of former days."""
-        return TIDY.replace("OURS", self.ours).replace("TEMPORARY", self.temporary)
+        """Returns shell text that removes what nobody reads after the run; some runs also remove old ones."""
+        tidy = f"rm -rf {self.ours}/* {self.temporary}"
+        return f"{tidy}\n{PRUNE}" if int(self.mark, 16) % PRUNE_EVERY == 0 else tidy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,10 +204,12 @@ def uploads(
                 f"{path!r} lies where the run keeps its own files", field="files", remedy="Use another directory."
             )
         files[f"{workspace.directory}/{path}"] = _encoded(content, f"files.{path}")
-    files[f"{workspace.ours}/phase.sh"] = phase_script().encode()
-    files[f"{workspace.ours}/settings"] = _settings(workspace, framework, variables).encode()
+    files[f"{workspace.ours}/phase.sh"] = (_settings(workspace, framework, variables) + phase_script()).encode()
     for phase in framework.phases:
-        files[f"{workspace.ours}/command-{phase.name}"] = f"{phase.command}\n".encode()
+        if len(phase.command.encode()) > LONGEST_COMMAND:
+            raise ConfigurationError(
+                f"the command of phase {phase.name!r} has more than {LONGEST_COMMAND} bytes", field="phases.command"
+            )
     if request.stdin is not None:
         files[f"{workspace.ours}/stdin"] = _encoded(request.stdin, "stdin")
     return files
@@ -251,6 +259,7 @@ def share_of(profile: Profile, *, memory_gib: int, cpu: int, shared: bool) -> Sh
 
 def _settings(workspace: Workspace, framework: Framework, variables: Mapping[str, str]) -> str:
     places = {
+        "here": workspace.ours,
         "workspace": workspace.directory,
         "results": workspace.results,
         "result": workspace.result,
@@ -259,11 +268,14 @@ def _settings(workspace: Workspace, framework: Framework, variables: Mapping[str
         "tmp": variables["TMPDIR"],
         "session": workspace.mark,
     }
+    commands = (f"{phase.name}) command={_quoted(phase.command)} ;;\n" for phase in framework.phases)
     return "".join(
         (
+            "nl='\n'\n",
             *(f"{name}={_quoted(value)}\n" for name, value in places.items()),
             f"defaults() {{\n:\n{assignments(framework.environment)}}}\n",
             f"variables() {{\n{assignments(variables)}}}\n",
+            f"choose_command() {{\ncase $1 in\n{''.join(commands)}esac\n}}\n",
         )
     )
 
