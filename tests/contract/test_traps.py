@@ -94,8 +94,9 @@ async def test_01_the_documented_status_of_calls_whose_body_is_used(
     assert (await wire("POST", url, json={"command": "true", "runAsync": True}))[0] == 202
 
 
+@pytest.mark.usefixtures("local_only")
 async def test_02_create_is_held_until_started_and_stop_is_told_by_an_event(
-    make_sandbox: MakeSandbox, local_only: None
+    make_sandbox: MakeSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A poll of the SDK sleeps a whole second; neither call may need one."""
     polls: list[str] = []
