@@ -69,19 +69,24 @@ class Attempt:
         self.warnings: list[str] = []
         self._task = task
         self._events = events
-        self._workspace = workspace_of(task.request)
+        self.workspace = workspace_of(task.request)
         self._share = share_of(
             task.profile, memory_gib=sandbox.memory, cpu=sandbox.cpu, shared=task.isolation is not Isolation.RUN
         )
-        self._session = Session(sandbox, self._workspace, prefix=sandbox.name)
+        self._session = Session(sandbox, self.workspace, prefix=sandbox.name)
         self._total = Deadline(None)
         self._run: PhaseRun | None = None
+
+    @property
+    def session_id(self) -> str:
+        """Id of the session, ``<sandbox name>-<uuid4>``."""
+        return self._session.id
 
     async def open(self) -> None:
         """Opens the session and uploads the workspace."""
         task = self._task
-        variables = phase_variables(self._workspace, program=task.program, share=self._share)
-        await self._session.open(uploads(self._workspace, task.request, task.framework, variables=variables))
+        variables = phase_variables(self.workspace, program=task.program, share=self._share)
+        await self._session.open(uploads(self.workspace, task.request, task.framework, variables=variables))
 
     async def start(self, phase: Phase) -> None:
         """Starts a phase."""
@@ -121,7 +126,7 @@ class Attempt:
         await run.wait()
         status = Status()
         if run.stop is None and run.exit is not None and run.exit.code != 0:
-            status = await read_status(self.sandbox, self._workspace, run.phase.name)
+            status = await read_status(self.sandbox, self.workspace, run.phase.name)
         stdout, stderr = run.stdout.output, run.stderr.output
         facts = Facts(
             phase=run.phase,
@@ -184,7 +189,7 @@ class Attempt:
         try:
             return await read_result(
                 self.sandbox,
-                self._workspace,
+                self.workspace,
                 limit=self._task.request.limits.result_bytes or profile.result_bytes,
                 phase=last.name,
                 exit_code=last.exit_code,
@@ -230,7 +235,7 @@ class Attempt:
                 stderr=facts.stderr,
                 phase=facts.phase.name,
                 files=self._task.request.files,
-                workspace=self._workspace.directory,
+                workspace=self.workspace.directory,
                 failed=failed,
             )
 
