@@ -23,7 +23,32 @@ async def _platform() -> list[Figure]:
         ]
 
 
-BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Figure]]]] = {"platform": _platform}
+async def _validations() -> list[Figure]:
+    from tests.bench import validations
+
+    async with platform_client() as daytona:
+        return [*await validations.overhead(daytona), *await validations.twenty_at_once(daytona)]
+
+
+async def _toolchains() -> list[Figure]:
+    from tests.bench import validations
+
+    async with platform_client() as daytona:
+        return await validations.compile_and_run(daytona)
+
+
+async def _commands() -> list[Figure]:
+    from tests.bench import commands
+
+    return await commands.command_line()
+
+
+BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Figure]]]] = {
+    "platform": _platform,
+    "validations": _validations,
+    "toolchains": _toolchains,
+    "commands": _commands,
+}
 
 
 def main() -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -26,7 +28,7 @@ def fresh_home() -> Iterator[Path]:
     try:
         yield home
     finally:
-        service.stop()
+        subprocess.run([Path(sys.executable).with_name("uom-sandbox"), "down"], check=True, stdout=subprocess.DEVNULL)
         if before is None:
             del os.environ["UOM_SANDBOX_HOME"]
         else:
