@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flows.api import validate
-    from flows.prefect_api import prefect_api
+    from flows.prefect_connection import prefect_api
 
 __all__ = ["prefect_api", "validate"]
 
@@ -20,7 +20,7 @@ def __getattr__(name: str) -> Any:
 
         return validate
     if name == "prefect_api":
-        from flows.prefect_api import prefect_api
+        from flows.prefect_connection import prefect_api
 
         return prefect_api
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

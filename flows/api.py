@@ -10,7 +10,7 @@ from prefect.exceptions import PrefectException
 
 from flows.call import CALL, Call
 from flows.parameters import checked_request, parameters_of
-from flows.prefect_api import prefect_api
+from flows.prefect_connection import prefect_api
 from flows.validation import validate as validate_flow
 from sandbox.connection import Credentials
 from sandbox.errors import PlatformUnavailableError, SandboxError

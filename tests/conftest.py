@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
+import pytest_asyncio
 
 from tests.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from sandbox.connection import Credentials
+    from sandbox.local.server import LocalPlatform
 
 T = TypeVar("T")
 
@@ -66,3 +71,22 @@ def prefect_server(home: Path) -> Iterator[str]:
         yield process.api_url
         send_what_waits()
     run_apart(server.stop())
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def platform() -> AsyncIterator[LocalPlatform]:
+    """One local platform in this process, for all tests that leave it as they found it."""
+    from tests.local.platforms import running_platform
+
+    async with running_platform() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def credentials(platform: LocalPlatform) -> Credentials:
+    """Access to ``platform``."""
+    from pydantic import SecretStr
+
+    from sandbox.connection import Credentials
+
+    return Credentials(api_key=SecretStr(platform.api_key), api_url=platform.api_url)

@@ -17,7 +17,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _register(*, overwrite: bool) -> int:
     from blocks import register_blocks
-    from flows.prefect_api import prefect_api
+    from flows.prefect_connection import prefect_api
 
     def progress(text: str) -> None:
         print(text, file=sys.stderr)

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _demo(examples: Sequence[Example], console: Console) -> int:
-    from flows.prefect_api import prefect_api
+    from flows.prefect_connection import prefect_api
     from sandbox.connection import client, platform_credentials
 
     rows: list[Row] = []

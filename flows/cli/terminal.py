@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TextIO
 
 from flows.outcomes import OUTCOMES
@@ -111,7 +111,7 @@ class Console:
             elif kind == PHASE_FINISHED:
                 self._end_line()
             elif kind == SANDBOX_STATE:
-                self.status("  ".join(f"{name} {one_line(str(value))}" for name, value in data.items() if value))
+                self.status(_state(data))
 
     def _within_limit(self, text: str) -> str:
         if self._live_lines is None or not self._lines_left:
@@ -143,6 +143,16 @@ class Console:
                 # The reader has gone; the verdict is still the exit code.
                 self._gone.add(id(stream))
             self._at_line_start = text.endswith("\n")
+
+
+def _state(data: Mapping[str, object]) -> str:
+    """A line about a snapshot or sandbox: what it is, its name, its state, and how long that took."""
+    known = ("subject", "name", "state", "elapsed", "limit")
+    words = [one_line(str(data[name])) for name in known[:3] if data.get(name)]
+    words += [f"{name} {one_line(str(value))}" for name, value in data.items() if value and name not in known]
+    if isinstance(elapsed := data.get("elapsed"), int | float) and elapsed >= 1:
+        words.append(f"after {elapsed:.1f} s")
+    return "  " + "  ".join(words)
 
 
 def one_line(text: str) -> str:

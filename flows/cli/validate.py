@@ -35,7 +35,7 @@ async def _validate(
     request: ValidationRequest, profile: Profile | None, options: argparse.Namespace, console: Console
 ) -> int:
     from flows.api import validate
-    from flows.prefect_api import prefect_api
+    from flows.prefect_connection import prefect_api
 
     async with prefect_api(progress=console.status) as api_url:
         result = await validate(request, on_event=console.on_event, profile=profile, progress=console.status)

@@ -27,7 +27,7 @@ from flows.artifacts import (
     result_markdown,
     summary_markdown,
 )
-from flows.prefect_api import prefect_api
+from flows.prefect_connection import prefect_api
 from flows.publisher import PUBLISHER, Artifact, Publisher
 from sandbox.events import Event
 from sandbox.models import (

@@ -15,7 +15,7 @@ import pytest_asyncio
 from prefect import flow, task
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.prefect_api import prefect_api
+from flows.prefect_connection import prefect_api
 from flows.prefect_server import PrefectServer, ServerProcess, default_home, server_settings
 from sandbox.errors import ConfigurationError, PlatformUnavailableError
 from tests.scratch import scratch_directory
