@@ -57,10 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _serve(settings: Settings, report: _Report) -> int:
-    from .server import LocalPlatform
-    from .version import platform_version
-
     log = logging.getLogger(__name__)
+    try:
+        from .server import LocalPlatform
+        from .version import platform_version
+    except ImportError as error:
+        report.send(error=f"{error}: install the local extra, pip install 'uom-sandbox[local]'")
+        raise
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

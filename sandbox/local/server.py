@@ -20,6 +20,7 @@ from .control.plane import ControlPlane
 from .control.records import SandboxRecord
 from .control.views import Views
 from .directory import LOCK_FILE, DirectoryLock, make_directory, read_key
+from .faults import Faults
 from .runtime.errors import RuntimeUnavailableError
 from .runtime.interface import Box, Runtime
 from .settings import LOOPBACK, Settings
@@ -42,6 +43,7 @@ class LocalPlatform:
     Attributes:
         settings: What it was made with.
         plane: Its control plane, once started; tests look into it.
+        faults: Set by tests; there are none by default.
 
     Args:
         settings: Limits, directories, port.
@@ -53,6 +55,7 @@ class LocalPlatform:
 
     def __init__(self, settings: Settings, *, clock: Clock | None = None, preferred_port: int | None = None) -> None:
         self.settings = settings
+        self.faults = Faults()
         self._preferred_port = preferred_port
         self._clock = clock or SystemClock()
         self._stack = contextlib.AsyncExitStack()
@@ -127,13 +130,14 @@ class LocalPlatform:
         stack.push_async_callback(self.plane.close)
         await self.plane.start()
 
-        app = build_application(self.plane, key=self._api_key, base_url=base_url, version=version)
+        app = build_application(self.plane, key=self._api_key, base_url=base_url, version=version, faults=self.faults)
         runner = web.AppRunner(
             app, access_log=None, keepalive_timeout=KEEP_ALIVE_SECONDS, shutdown_timeout=SHUTDOWN_SECONDS
         )
         # On the way down the plane closes first: followers and live events end by themselves, with proper close codes.
         stack.push_async_callback(runner.cleanup)
         stack.push_async_callback(self.plane.close)
+        stack.callback(self.faults.clear)
         await runner.setup()
         await web.SockSite(runner, listener).start()
         self._api_url = base_url + API_PREFIX

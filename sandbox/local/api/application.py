@@ -8,6 +8,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from ..control.plane import ControlPlane
+from ..faults import Faults
 from ..toolbox.routes import toolbox_routes
 from ..toolbox.toolbox import Toolbox
 from ..wire_errors import WireError, error_middleware
@@ -22,7 +23,7 @@ TOOLBOX_PREFIX = "/toolbox"
 SOCKET_IO_PATH = f"{API_PREFIX}/socket.io/"
 
 
-def build_application(plane: ControlPlane, *, key: str, base_url: str, version: str) -> web.Application:
+def build_application(plane: ControlPlane, *, key: str, base_url: str, version: str, faults: Faults) -> web.Application:
     """Returns the application.
 
     Args:
@@ -30,11 +31,13 @@ def build_application(plane: ControlPlane, *, key: str, base_url: str, version: 
         key: The key that clients need.
         base_url: Address of the server, without a slash at its end.
         version: Of the platform.
+        faults: What tests let go wrong.
     """
     app = web.Application(
         middlewares=[
             error_middleware(toolbox_prefix=f"{TOOLBOX_PREFIX}/"),
             access_middleware(key=key, api_prefix=API_PREFIX, socket_io_path=SOCKET_IO_PATH),
+            faults.middleware(),
             _refuse_while_stopping(plane),
             collapse_slashes,
         ]

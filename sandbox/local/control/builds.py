@@ -80,6 +80,12 @@ class Builds:
                 continue
             self._records[build.id] = build
             self._logs[build.id] = BuildLog(self._log_path(build.id), finished=True)
+            if build.state is BuildState.ACTIVE and build.key != self._key(build.text):
+                _log.warning(
+                    "build %s was made over other toolchains than this machine has now; snapshots of it still work, "
+                    "and are built anew when they are deleted and created, or deactivated and activated",
+                    build.id,
+                )
         known = {layer for build in self._records.values() for layer in build.recipe.layers}
         for layer in on_disk - known:
             await self._runtime.remove_layer(layer)
@@ -107,7 +113,7 @@ class Builds:
             definition = parse(text)
         except DockerfileError as error:
             raise WireError(400, f"dockerfileContent: {error}", code="DOCKERFILE_NOT_SUPPORTED") from error
-        key = hashlib.sha256(f"{text}\0{self._runtime.fingerprint}".encode("utf-8", "surrogatepass")).hexdigest()
+        key = self._key(text)
         for build in self._records.values():
             if build.key == key and build.state in (BuildState.ACTIVE, BuildState.BUILDING):
                 return build
@@ -196,6 +202,10 @@ class Builds:
         await self._store.save(build)
         if self.on_ended is not None:
             await self.on_ended(build)
+
+    def _key(self, text: str) -> str:
+        """Returns what makes two builds equal: the text, and the base it is carried out on."""
+        return hashlib.sha256(f"{text}\0{self._runtime.fingerprint}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def _log_path(self, build_id: str) -> Path:
         return self._directory / f"{build_id}.log"

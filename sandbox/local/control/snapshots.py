@@ -170,7 +170,7 @@ class Snapshots:
         return snapshot
 
     async def activate(self, snapshot: SnapshotRecord) -> None:
-        """Builds an inactive snapshot again.
+        """Puts an inactive snapshot into use, built anew if the machine's toolchains have changed since.
 
         Raises:
             WireError: 400, it is not inactive.
@@ -179,8 +179,14 @@ class Snapshots:
             raise WireError(
                 400, f"the snapshot {snapshot.name!r} is {snapshot.state}; only an inactive one is activated"
             )
-        snapshot.state = SnapshotState.ACTIVE
+        former = self._builds.get(snapshot.build_id) if snapshot.build_id is not None else None
+        if former is None:
+            snapshot.state = SnapshotState.ACTIVE
+        else:
+            self._adopt(snapshot, self._builds.request(former.text))
         await self._save(snapshot, old=SnapshotState.INACTIVE)
+        if former is not None:
+            await self._builds.release(former.id)
 
     async def deactivate(self, snapshot: SnapshotRecord) -> None:
         """Puts an active snapshot out of use.

@@ -11,11 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from sandbox.local.control import states, transitions
 from sandbox.local.runtime.errors import RuntimeFault
 from sandbox.local.server import LocalPlatform
 from tests.local.platforms import RawClient, raw_client, running_platform
+
+Place = tuple[LocalPlatform, RawClient]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def place() -> AsyncIterator[Place]:
+    async with platform_and_raw() as made:
+        yield made
 
 
 @asynccontextmanager
@@ -43,85 +52,86 @@ def boxes_of_this_process() -> list[int]:
     return found
 
 
-async def test_a_box_that_is_killed_is_an_error_that_can_be_recovered() -> None:
-    async with platform_and_raw() as (platform, raw):
-        before = set(boxes_of_this_process())
-        sandbox = (await raw("POST", "/sandbox", {"name": "hit"})).body
-        (pid,) = set(boxes_of_this_process()) - before
-        await platform.plane.boxes._running[sandbox["id"]].box.files.write("/home/sandbox/kept", _bytes(b"data"))
-        os.kill(pid, signal.SIGKILL)
-        lost = await at_rest(raw, "hit", leaving="started")
-        assert (lost["state"], lost["recoverable"]) == ("error", True)
-        assert "ended unexpectedly" in lost["errorReason"]
-        assert (await raw("POST", f"/sandbox/{sandbox['id']}/start")).status == 400
-        assert (await raw("POST", f"/sandbox/{sandbox['id']}/stop")).status == 400
-        back = await raw("POST", f"/sandbox/{sandbox['id']}/recover")
-        assert (back.status, back.body["state"], back.body["recoverable"]) == (200, "started", False)
-        assert "errorReason" not in back.body
-        stat = await platform.plane.boxes._running[sandbox["id"]].box.files.stat("/home/sandbox/kept")
-        assert stat.size == 4
-        assert (await raw("POST", f"/sandbox/{sandbox['id']}/recover")).status == 400
+async def test_a_box_that_is_killed_is_an_error_that_can_be_recovered(place: Place) -> None:
+    platform, raw = place
+    before = set(boxes_of_this_process())
+    sandbox = (await raw("POST", "/sandbox", {"name": "hit"})).body
+    (pid,) = set(boxes_of_this_process()) - before
+    await platform.plane.boxes._running[sandbox["id"]].box.files.write("/home/sandbox/kept", _bytes(b"data"))
+    os.kill(pid, signal.SIGKILL)
+    lost = await at_rest(raw, "hit", leaving="started")
+    assert (lost["state"], lost["recoverable"]) == ("error", True)
+    assert "ended unexpectedly" in lost["errorReason"]
+    assert (await raw("POST", f"/sandbox/{sandbox['id']}/start")).status == 400
+    assert (await raw("POST", f"/sandbox/{sandbox['id']}/stop")).status == 400
+    back = await raw("POST", f"/sandbox/{sandbox['id']}/recover")
+    assert (back.status, back.body["state"], back.body["recoverable"]) == (200, "started", False)
+    assert "errorReason" not in back.body
+    stat = await platform.plane.boxes._running[sandbox["id"]].box.files.stat("/home/sandbox/kept")
+    assert stat.size == 4
+    assert (await raw("POST", f"/sandbox/{sandbox['id']}/recover")).status == 400
 
 
 async def _bytes(data: bytes) -> AsyncIterator[bytes]:
     yield data
 
 
-async def test_a_recovery_may_leave_it_stopped() -> None:
-    async with platform_and_raw() as (_, raw):
-        sandbox = (await raw("POST", "/sandbox", {})).body
-        (pid,) = boxes_of_this_process()
-        os.kill(pid, signal.SIGKILL)
-        await at_rest(raw, sandbox["id"], leaving="started")
-        back = await raw("POST", f"/sandbox/{sandbox['id']}/recover?skipStart=true")
-        assert back.body["state"] == "stopped"
+async def test_a_recovery_may_leave_it_stopped(place: Place) -> None:
+    _, raw = place
+    before = set(boxes_of_this_process())
+    sandbox = (await raw("POST", "/sandbox", {})).body
+    (pid,) = set(boxes_of_this_process()) - before
+    os.kill(pid, signal.SIGKILL)
+    await at_rest(raw, sandbox["id"], leaving="started")
+    back = await raw("POST", f"/sandbox/{sandbox['id']}/recover?skipStart=true")
+    assert back.body["state"] == "stopped"
 
 
-async def test_a_box_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with platform_and_raw() as (platform, raw):
+async def test_a_box_that_does_not_start(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform, raw = place
 
-        async def refuse(_spec: object) -> None:
-            raise RuntimeFault("the layer is missing")
+    async def refuse(_spec: object) -> None:
+        raise RuntimeFault("the layer is missing")
 
-        monkeypatch.setattr(platform.plane.boxes._runtime, "start", refuse)
-        answer = await raw("POST", "/sandbox", {"name": "unlucky"})
-        assert answer.status == 400
-        assert "the layer is missing" in answer.message
-        failed = (await raw("GET", "/sandbox/unlucky")).body
-        assert (failed["state"], failed["recoverable"]) == ("error", False)
-        assert (await raw("POST", f"/sandbox/{failed['id']}/recover")).status == 400
-        assert (await raw("POST", "/sandbox", {"name": "unlucky"})).status == 409
-        monkeypatch.undo()
-        assert (await raw("DELETE", f"/sandbox/{failed['id']}")).status == 200
-        assert (await raw("POST", "/sandbox", {"name": "unlucky"})).body["state"] == "started"
+    monkeypatch.setattr(platform.plane.boxes._runtime, "start", refuse)
+    answer = await raw("POST", "/sandbox", {"name": "unlucky"})
+    assert answer.status == 400
+    assert "the layer is missing" in answer.message
+    failed = (await raw("GET", "/sandbox/unlucky")).body
+    assert (failed["state"], failed["recoverable"]) == ("error", False)
+    assert (await raw("POST", f"/sandbox/{failed['id']}/recover")).status == 400
+    assert (await raw("POST", "/sandbox", {"name": "unlucky"})).status == 409
+    monkeypatch.undo()
+    assert (await raw("DELETE", f"/sandbox/{failed['id']}")).status == 200
+    assert (await raw("POST", "/sandbox", {"name": "unlucky"})).body["state"] == "started"
 
 
-async def test_a_box_that_hangs_while_it_starts_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_box_that_hangs_while_it_starts_is_given_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = dict(states.DEADLINES) | {states.SandboxState.STARTING: 0.2}
     monkeypatch.setattr(transitions, "DEADLINES", limits)
-    async with platform_and_raw() as (platform, raw):
-        sandbox = (await raw("POST", "/sandbox", {})).body
-        await raw("POST", f"/sandbox/{sandbox['id']}/stop?force=true")
-        await at_rest(raw, sandbox["id"], leaving="started")
-        hanging = asyncio.Event()
+    platform, raw = place
+    sandbox = (await raw("POST", "/sandbox", {})).body
+    await raw("POST", f"/sandbox/{sandbox['id']}/stop?force=true")
+    await at_rest(raw, sandbox["id"], leaving="started")
+    hanging = asyncio.Event()
 
-        async def hang(_spec: object) -> None:
-            hanging.set()
-            await asyncio.Event().wait()
+    async def hang(_spec: object) -> None:
+        hanging.set()
+        await asyncio.Event().wait()
 
-        with monkeypatch.context() as patch:
-            patch.setattr(platform.plane.boxes._runtime, "start", hang)
-            request = asyncio.create_task(raw("POST", f"/sandbox/{sandbox['id']}/start"))
-            await hanging.wait()
-            assert (await raw("POST", f"/sandbox/{sandbox['id']}/start")).status == 409
-            assert (await raw("DELETE", f"/sandbox/{sandbox['id']}")).status == 409
-            answer = await request
-        assert answer.status == 400
-        assert "longer than 0.2 s" in answer.message
-        failed = (await raw("GET", f"/sandbox/{sandbox['id']}")).body
-        assert (failed["state"], failed["recoverable"]) == ("error", True)
-        monkeypatch.undo()
-        assert (await raw("POST", f"/sandbox/{sandbox['id']}/recover")).body["state"] == "started"
+    with monkeypatch.context() as patch:
+        patch.setattr(platform.plane.boxes._runtime, "start", hang)
+        request = asyncio.create_task(raw("POST", f"/sandbox/{sandbox['id']}/start"))
+        await hanging.wait()
+        assert (await raw("POST", f"/sandbox/{sandbox['id']}/start")).status == 409
+        assert (await raw("DELETE", f"/sandbox/{sandbox['id']}")).status == 409
+        answer = await request
+    assert answer.status == 400
+    assert "longer than 0.2 s" in answer.message
+    failed = (await raw("GET", f"/sandbox/{sandbox['id']}")).body
+    assert (failed["state"], failed["recoverable"]) == ("error", True)
+    monkeypatch.undo()
+    assert (await raw("POST", f"/sandbox/{sandbox['id']}/recover")).body["state"] == "started"
 
 
 async def test_a_start_beyond_the_holding_time_answers_the_transition(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,27 +151,28 @@ async def test_a_start_beyond_the_holding_time_answers_the_transition(monkeypatc
         assert (await at_rest(raw, "slow", leaving="creating"))["state"] == "started"
 
 
-async def test_files_that_cannot_be_deleted_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with platform_and_raw() as (platform, raw):
-        sandbox = (await raw("POST", "/sandbox", {"name": "sticky"})).body
+async def test_files_that_cannot_be_deleted_are_tried_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform, raw = place
+    sandbox = (await raw("POST", "/sandbox", {"name": "sticky"})).body
 
-        async def refuse(_box_id: str) -> None:
-            raise RuntimeFault("device busy")
+    async def refuse(_box_id: str) -> None:
+        raise RuntimeFault("device busy")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(platform.plane.boxes._runtime, "remove_box", refuse)
-            await raw("DELETE", f"/sandbox/{sandbox['id']}")
-            async with asyncio.timeout(10):
-                while (await raw("GET", f"/sandbox/{sandbox['id']}")).status != 404:
-                    pass
-        assert (await raw("GET", "/sandbox")).body["items"] == []
-        hidden = (await raw("GET", "/sandbox?includeErroredDeleted=true")).body["items"]
-        assert [(item["id"], item["desiredState"]) for item in hidden] == [(sandbox["id"], "destroyed")]
-        await platform.plane.janitor.sweep()
+    with monkeypatch.context() as patch:
+        patch.setattr(platform.plane.boxes._runtime, "remove_box", refuse)
+        await raw("DELETE", f"/sandbox/{sandbox['id']}")
         async with asyncio.timeout(10):
-            while (await raw("GET", "/sandbox?includeErroredDeleted=true")).body["items"]:
+            while (await raw("GET", f"/sandbox/{sandbox['id']}")).status != 404:
                 pass
-        assert platform.plane.boxes.on_disk() == []
+    this_one = f"/sandbox?id={sandbox['id']}"
+    assert (await raw("GET", this_one)).body["items"] == []
+    hidden = (await raw("GET", f"{this_one}&includeErroredDeleted=true")).body["items"]
+    assert [item["desiredState"] for item in hidden] == ["destroyed"]
+    await platform.plane.janitor.sweep()
+    async with asyncio.timeout(10):
+        while (await raw("GET", f"{this_one}&includeErroredDeleted=true")).body["items"]:
+            pass
+    assert sandbox["id"] not in platform.plane.boxes.on_disk()
 
 
 async def test_room_for_so_many_and_no_more() -> None:
@@ -184,9 +195,9 @@ async def test_room_for_so_many_and_no_more() -> None:
         assert (await raw("POST", f"/sandbox/{second['id']}/start")).body["state"] == "started"
 
 
-async def test_a_platform_that_is_stopping_takes_nothing_new() -> None:
-    async with platform_and_raw() as (platform, raw):
-        platform.plane.closing = True
-        answer = await raw("POST", "/sandbox", {})
-        assert answer.status == 503
-        assert answer.body["source"] == "DAYTONA_API"
+async def test_a_platform_that_is_stopping_takes_nothing_new(place: Place) -> None:
+    platform, raw = place
+    platform.plane.closing = True
+    answer = await raw("POST", "/sandbox", {})
+    assert answer.status == 503
+    assert answer.body["source"] == "DAYTONA_API"

@@ -216,3 +216,26 @@ async def test_a_state_file_of_a_newer_version_is_refused(tmp_path: Path) -> Non
     with pytest.raises(StoreError, match="newer version"):
         await store.open()
     await store.close()
+
+
+async def test_other_toolchains_make_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "FROM base:1\nRUN echo x > /opt/x\n"
+    async with scratch_home() as home:
+        settings = Settings(home=home)
+        async with LocalPlatform(settings) as platform, raw_client(platform) as raw:
+
+            async def active(name: str) -> str:
+                await raw("GET", f"/snapshots/{name}/build-logs?follow=true")
+                assert (await raw("GET", f"/snapshots/{name}")).body["state"] == "active"
+                return str(platform.plane.snapshots.get(name).build_id)
+
+            first = (await raw("POST", "/snapshots", {"name": "first", "buildInfo": {"dockerfileContent": text}})).body
+            old = await active("first")
+            monkeypatch.setattr(type(platform.plane.builds._runtime), "fingerprint", "other")
+            await raw("POST", "/snapshots", {"name": "second", "buildInfo": {"dockerfileContent": text}})
+            new = await active("second")
+            assert new != old
+            assert (await raw("POST", f"/snapshots/{first['id']}/deactivate")).status == 204
+            assert (await raw("POST", f"/snapshots/{first['id']}/activate")).body["state"] == "active"
+            assert await active("first") == new
+            assert platform.plane.builds.get(old) is None, "nothing stands on the former build any more"
