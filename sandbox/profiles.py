@@ -104,15 +104,26 @@ class Framework(Model):
     phases: tuple[Phase, ...] = Field(min_length=1)
     result: ResultExpectation = ResultExpectation.OPTIONAL
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        check_relative_path(self.entry_point)
-        for path in self.files:
+    @field_validator("entry_point")
+    @classmethod
+    def _entry_point_stays_inside(cls, path: str) -> str:
+        check_relative_path(path)
+        return path
+
+    @field_validator("files")
+    @classmethod
+    def _files_stay_inside(cls, files: dict[str, str]) -> dict[str, str]:
+        for path in files:
             check_relative_path(path)
-        names = [phase.name for phase in self.phases]
+        return files
+
+    @field_validator("phases")
+    @classmethod
+    def _names_differ(cls, phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
+        names = [phase.name for phase in phases]
         if len(set(names)) != len(names):
             raise ValueError("two phases have the same name")
-        return self
+        return phases
 
 
 class Profile(Model):
