@@ -265,6 +265,7 @@ class BubblewrapRuntime(Runtime):
             self._disk_watch.remove(box)
             self._boxes.pop(spec.box_id, None)
             await limits.remove()
+            self._disks.tidy(spec.box_id)
             forget(self._places.state / f"{spec.box_id}.json")
             lock.release()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,8 +112,6 @@ def find_program(name: str) -> str:
     Raises:
         RuntimeUnavailableError: It is not installed.
     """
-    import shutil
-
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin")
     if found is None:
         raise RuntimeUnavailableError(f"the program {name} is not installed; it belongs to util-linux")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
-import shutil
 import subprocess
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from .command_line import find_program
 from .errors import RuntimeFault
 from .places import Places, checked_identity
 
@@ -70,6 +71,11 @@ class Disks:
                 self._places.give(path)
         return directory
 
+    def tidy(self, box_id: str) -> None:
+        """Removes what overlayfs leaves beside the writable directory: a directory that its own owner cannot open."""
+        with contextlib.suppress(OSError):
+            (self.box(box_id) / "work/work").rmdir()
+
     def lowers(self, base: Path, layers: Sequence[str], *, box: Path) -> list[Path]:
         """Returns the directories below a box's writable one, lowest first.
 
@@ -120,7 +126,7 @@ class Disks:
         user runs it as root of a user namespace, because a box can hide a directory from its owner by its mode.
         """
         process = await asyncio.create_subprocess_exec(
-            *self._as_owner("du", "-sx", "--block-size=1", "--", str(path)),
+            *_as_owner("du", "-sx", "--block-size=1", "--", str(path)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -142,7 +148,7 @@ class Disks:
             return
         trash = self._places.trash / uuid.uuid4().hex
         path.rename(trash)
-        task = asyncio.create_task(self._delete(trash), name=f"delete {path.name}")
+        task = asyncio.create_task(delete_tree(trash), name=f"delete {path.name}")
         self._deleting.add(task)
         task.add_done_callback(self._deleting.discard)
 
@@ -161,7 +167,7 @@ class Disks:
     def empty_trash(self) -> None:
         """Deletes in the background what an earlier run has left."""
         for path in self._places.trash.iterdir():
-            task = asyncio.create_task(self._delete(path), name=f"delete {path.name}")
+            task = asyncio.create_task(delete_tree(path), name=f"delete {path.name}")
             self._deleting.add(task)
             task.add_done_callback(self._deleting.discard)
 
@@ -170,23 +176,29 @@ class Disks:
         while self._deleting:
             await asyncio.gather(*self._deleting)
 
-    async def _delete(self, path: Path) -> None:
-        """Deletes by ``rm``, to which trees deeper than a path may be long are no obstacle."""
-        process = await asyncio.create_subprocess_exec(
-            *self._as_owner("rm", "-rf", "--one-file-system", "--", str(path)),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            await process.wait()
-        except asyncio.CancelledError:
-            process.kill()
-            await asyncio.shield(process.wait())
-            raise
 
-    def _as_owner(self, *argv: str) -> list[str]:
-        if self._places.dropped:
-            return list(argv)
-        unshare = shutil.which("unshare") or "/usr/bin/unshare"
-        return [unshare, "--user", "--map-root-user", "--", *argv]
+async def delete_tree(path: Path) -> None:
+    """Deletes a directory in which a box has written, in a process of its own.
+
+    ``shutil.rmtree`` fails on trees deeper than a path may be long, and for an ordinary user on directories that a box
+    has closed by their mode.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *_as_owner("rm", "-rf", "--one-file-system", "--", str(path)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        await process.wait()
+    except asyncio.CancelledError:
+        process.kill()
+        await asyncio.shield(process.wait())
+        raise
+
+
+def _as_owner(*argv: str) -> list[str]:
+    """Returns the command as somebody whom no mode stops: root, or root of a user namespace."""
+    if os.geteuid() == 0:
+        return list(argv)
+    return [find_program("unshare"), "--user", "--map-root-user", "--", *argv]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 
+from .errors import RuntimeFault
 from .interface import NetworkPolicy
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -14,7 +15,7 @@ _WEB_PORTS = frozenset({80, 443})
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
-class PolicyError(ValueError):
+class PolicyError(RuntimeFault, ValueError):
     """A network policy that cannot be enforced; the text names the entry."""
 
 

@@ -31,7 +31,16 @@ async def runtime() -> AsyncIterator[BubblewrapRuntime]:
 
 
 @pytest.fixture
-async def make_box(runtime: BubblewrapRuntime) -> AsyncIterator[BoxMaker]:
+async def layers(runtime: BubblewrapRuntime) -> AsyncIterator[list[str]]:
+    """Names of layers that are removed after the test."""
+    names: list[str] = []
+    yield names
+    for name in set(names) & set(runtime.layers_on_disk()):
+        await runtime.remove_layer(name)
+
+
+@pytest.fixture
+async def make_box(runtime: BubblewrapRuntime, layers: list[str]) -> AsyncIterator[BoxMaker]:
     """Starts boxes with the options of ``BoxSpec``."""
     made: dict[str, BubblewrapBox] = {}
 

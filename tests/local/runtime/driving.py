@@ -74,3 +74,21 @@ def host_processes(mark: str) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def uids_of(pid: int) -> set[int]:
+    """The four uids of a process of the host."""
+    line = Path(f"/proc/{pid}/status").read_text().partition("Uid:")[2].splitlines()[0]
+    return {int(uid) for uid in line.split()}
+
+
+def mounts() -> str:
+    return Path("/proc/self/mounts").read_text()
+
+
+def descriptors() -> list[str]:
+    return names_in(Path("/proc/self/fd"))

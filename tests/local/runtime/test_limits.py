@@ -137,7 +137,10 @@ async def test_a_hidden_directory_is_measured(make_box: BoxMaker) -> None:
 async def test_usage_counts_memory_and_processes(box: BubblewrapBox) -> None:
     idle = await box.usage()
     assert idle.processes == 0
-    text = "block = bytearray(80 * 1024 * 1024)\nfor at in range(0, len(block), 4096): block[at] = 1\nprint(1, flush=True)\ninput()"
+    text = (
+        "block = bytearray(80 * 1024 * 1024)\nfor at in range(0, len(block), 4096): block[at] = 1\n"
+        "print(1, flush=True)\ninput()"
+    )
     process = await box.run(["python3", "-c", text], stdin=True)
     await process.stdout.read()
     busy = await box.usage()

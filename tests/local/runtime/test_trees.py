@@ -28,7 +28,6 @@ os.execv("/bin/sleep", ["sleep", "{mark}"])
 """
 
 
-
 async def _until_running(box: BubblewrapBox, mark: str) -> None:
     async with asyncio.timeout(20):
         while (await shell(box, f"grep -qs {mark} /proc/[0-9]*/cmdline")).exit_code != 0:
@@ -162,7 +161,9 @@ async def test_stopping_kills_everything(make_box: BoxMaker) -> None:
 
 async def test_a_gentle_stop_lets_programs_clean_up(make_box: BoxMaker) -> None:
     box = await make_box()
-    process = await box.run(["/bin/sh", "-c", "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done"])
+    process = await box.run(
+        ["/bin/sh", "-c", "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done"]
+    )
     assert await process.stdout.read() == b"ready\n"
     await box.stop()
     assert await drain(process.stdout) == b"cleaned\n"

@@ -149,7 +149,7 @@ def _write(*, wire: Wire, data: Sequence[int], path: str) -> dict[str, Any]:
     full = _absolute(path)
     if path.endswith("/"):
         raise IsADirectoryError(errno.EISDIR, "Is a directory")
-    os.makedirs(os.path.dirname(full), mode=0o755, exist_ok=True)
+    _make_parents(full)
     descriptor = _open_regular(full, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     wire.send({"open": 0})
     written = 0
@@ -158,6 +158,13 @@ def _write(*, wire: Wire, data: Sequence[int], path: str) -> dict[str, Any]:
         written += len(chunk)
     os.close(descriptor)
     return {"size": written}
+
+
+def _make_parents(path: str) -> None:
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, "Not a directory") from error
 
 
 def _write_all(descriptor: int, chunk: bytes) -> None:
@@ -170,7 +177,7 @@ def _make_directory(*, wire: Wire, data: Sequence[int], path: str, mode: int) ->
     full = _absolute(path)
     if os.path.isdir(full):
         return {}
-    os.makedirs(os.path.dirname(full), mode=0o755, exist_ok=True)
+    _make_parents(full)
     os.mkdir(full)
     os.chmod(full, mode)
     return {}
