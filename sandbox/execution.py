@@ -233,6 +233,7 @@ class PhaseRun:
         self._heard = 0.0
         self._enough = asyncio.Event()
         self._over = asyncio.Event()
+        self._failure: SandboxError | None = None
 
     async def start(self, *, environment: Mapping[str, str], stdin: bool, fresh: bool) -> None:
         """Starts the program.
@@ -274,6 +275,9 @@ class PhaseRun:
             self.stop = await self._watch(follow, enough)
             if self.stop is None:
                 self.exit = follow.result()
+        except SandboxError as error:
+            self._failure = error
+            raise
         finally:
             await _end(follow, enough, *((self._values,) if self._values is not None else ()))
             self.seconds = time.monotonic() - self._began
@@ -290,8 +294,10 @@ class PhaseRun:
             self._events.emit(self._types[stream], text, phase=self.phase.name)
 
     async def wait(self) -> None:
-        """Returns when ``stream`` has returned."""
+        """Returns when ``stream`` has returned; raises the fault of the platform that it raised."""
         await self._over.wait()
+        if self._failure is not None:
+            raise self._failure
 
     async def cancel(self) -> None:
         """Ends what ``start`` began and ``stream`` has not ended."""
@@ -303,14 +309,14 @@ class PhaseRun:
         assert self._follower is not None
         outer = Deadline(self._began + self.limit + GRACE_SECONDS + OUTER_SECONDS - time.monotonic())
         while True:
-            if not self._follower.connected:
-                self._heard = time.monotonic()  # nobody can hear the program now, so it is not silent
             silence = float("inf") if self.silence is None else self._heard + self.silence - time.monotonic()
             wait = min(outer.remaining, max(silence, 0.01), 1.0 if self.silence is not None else float("inf"))
             awaited: set[asyncio.Task[Any]] = {follow, enough}
             if self._values is not None and not self._values.done():
                 awaited.add(self._values)
-            await asyncio.wait(awaited, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                awaited, timeout=None if wait == float("inf") else wait, return_when=asyncio.FIRST_COMPLETED
+            )
             if self._values is not None and self._values.done() and not follow.done():
                 self._values.result()  # raises when the environment did not arrive: the script would wait in vain
             if enough.done():
@@ -318,14 +324,14 @@ class PhaseRun:
             if follow.done():
                 return None
             if outer.expired:
-                # A network that was down hides the program's end; ask once more before calling it late.
-                if self._follower.connected:
+                # A network that was down hides the end of a program that kept its time.
+                if await self._follower.ended() is None:
                     return Stop.TIMEOUT
-                outer = Deadline(1.0)
-                if time.monotonic() - self._began > self.limit + REQUEST_SECONDS:
-                    return Stop.TIMEOUT
+                outer = Deadline(None)
             if self.silence is not None and time.monotonic() - self._heard >= self.silence:
-                return Stop.STALLED
+                if await self._follower.silent():
+                    return Stop.STALLED
+                self._heard = time.monotonic()
 
     def _take(self, stream: int, text: str) -> None:
         self._heard = time.monotonic()

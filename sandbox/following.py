@@ -2,7 +2,8 @@
 
 Only an exit code ends a command. A log stream that closes, properly or not, means "ask": a stream that broke is opened
 again, replays from the beginning, and what was handed on before is skipped (``streaming.ReplayFilter``). After
-``TRIES`` connections without progress the log is read by polling.
+``TRIES`` connections without progress the log is read by polling. One case cannot be told apart: a stream that
+something on the way closes properly in the very moment in which the command ends.
 
 The platform may keep the stream open for a second or more after the command has ended, and a half-open connection
 delivers nothing at all. While a stream is silent the command is therefore asked for now and then; once it has ended,
@@ -48,6 +49,9 @@ GATEWAY_SECONDS: Final = 3.0
 YIELD_BYTES: Final = 256 * 1024
 """Characters after which a fast stream lets the rest of the event loop have a turn."""
 
+_UNCERTAIN: Final = 8
+"""Characters that a stream may hold back although the log has them: the beginning of a mark or of a character."""
+
 Take = Callable[[str], None]
 
 
@@ -85,8 +89,7 @@ class Follower:
         self._filters = (ReplayFilter(), ReplayFilter())
         self._activity = asyncio.Event()
         self._unyielded = 0
-        self.connected = False
-        """True while a stream is open: only then does silence mean that the program is silent."""
+        self._stream: asyncio.Task[None] | None = None
         self.reconnections = 0
         """Streams that broke and were opened again."""
 
@@ -116,6 +119,32 @@ class Follower:
         logger.warning("the log stream of %s does not hold; reading the log instead", self._command_id)
         return await self._poll()
 
+    async def ended(self) -> Exit | None:
+        """Asks whether the command has ended, through faults of the infrastructure; ``None`` while it runs."""
+        return await self._ask(patient=False)
+
+    async def silent(self) -> bool:
+        """Tells a silent program from a stream that brings nothing: true if there is no output but what was handed on.
+
+        Otherwise the stream is given up and another one opened. So it is when the platform does not answer, which says
+        nothing about the program.
+        """
+        try:
+            running = await self._read() is None
+            logs = await self._sandbox.process.get_session_command_logs(
+                self._session_id, self._command_id, request_timeout=ANSWER_SECONDS
+            )
+        except Exception as error:
+            if fault(error, step=STEP) is None:
+                raise
+        else:
+            waiting = len(logs.stdout or "") + len(logs.stderr or "") - self._delivered
+            if running and waiting <= _UNCERTAIN:
+                return True
+        if self._stream is not None:
+            self._stream.cancel()
+        return False
+
     @property
     def _delivered(self) -> int:
         return sum(one.delivered for one in self._filters)
@@ -130,11 +159,11 @@ class Follower:
             ),
             name=f"log of {self._command_id}",
         )
+        self._stream = follow
         try:
-            self.connected = True
             return await self._attend(follow)
         finally:
-            self.connected = False
+            self._stream = None
             if not follow.done():
                 follow.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
@@ -145,6 +174,8 @@ class Follower:
         while True:
             self._activity.clear()
             await asyncio.wait({follow}, timeout=ASK_SECONDS if linger is None else linger.capped(ASK_SECONDS))
+            if follow.cancelled():
+                return False
             if follow.done():
                 error = follow.exception()
                 if error is not None and fault(error, step=STEP) is None:

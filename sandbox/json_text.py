@@ -18,6 +18,9 @@ LARGEST: Final = 2**64 - 1
 SMALLEST: Final = -(2**63)
 """The integers that ``orjson`` and most other readers keep exactly."""
 
+DEEPEST: Final = 1024
+"""Levels of nesting, as ``orjson`` has it."""
+
 _LONG_DIGITS: Final = re.compile(rb"\d{19}")
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -126,6 +129,8 @@ class _Scan:
             self._skip()
             bracket = self._text[self._at : self._at + 1]
             if bracket in ("{", "["):
+                if len(open_) == DEEPEST:
+                    self._fail(f"nested deeper than {DEEPEST} levels", path)
                 self._at += 1
                 open_.append((path, set() if bracket == "{" else None, 0))
                 self._skip()
@@ -209,5 +214,7 @@ class _Scan:
     def _fail(self, message: str, path: str) -> NoReturn:
         incomplete = self._at >= len(self._text)
         line, column = _place(self._text[: self._at])
+        if len(path) > 200:
+            path = f"{path[:100]}…{path[-100:]}"
         what = "the file ends too early" if incomplete else message
         raise JsonTextError(f"{what} at {path} (line {line}, column {column})", incomplete=incomplete)
