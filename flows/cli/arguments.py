@@ -127,10 +127,8 @@ def _validate(commands: Any) -> None:
 
 def _demo(commands: Any) -> None:
     command = _command(commands, "demo", "flows.cli.demo", "validate the examples, each with the verdict it must get")
-    command.add_argument(
-        "names", nargs="*", metavar="NAME", help="examples to run; those marked for the demo by default"
-    )
-    command.add_argument("--all", action="store_true", help="every example")
+    command.add_argument("names", nargs="*", metavar="NAME", help="examples to run; all by default")
+    command.add_argument("--all", action="store_true", help="every example (the default)")
     command.add_argument("--examples", type=Path, metavar="DIR", help="directory of the examples")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,7 +46,8 @@ def run(options: argparse.Namespace) -> int:
         )
     examples = [load_example(directory / name) for name in (options.names or known)]
     quiet_prefect()
-    return run_to_end(_demo(examples, Console(live_lines=LIVE_LINES)))
+    # One stream, so that the order is kept also where the output is not a terminal.
+    return run_to_end(_demo(examples, Console(live_lines=LIVE_LINES, errors=sys.stdout)))
 
 
 async def _demo(examples: Sequence[Example], console: Console) -> int:
@@ -95,9 +97,10 @@ async def _one(example: Example, console: Console, without: dict[str, str]) -> R
 
 
 def _reason(error: SnapshotBuildError) -> str:
-    """What the failed set-up step said last."""
-    lines = [one_line(line).strip() for line in error.log_tail if line.strip()]
-    return " ".join(lines[-2:]) or one_line(error.message)
+    """What the failed set-up step said last, without the builder's own lines."""
+    lines = [one_line(line).strip() for line in error.log_tail]
+    said = [line for line in lines if line and not line.startswith(("[", "ERROR:"))]
+    return " ".join(said[-2:]) or one_line(error.message)
 
 
 def _table(rows: Sequence[Row], console: Console) -> None:

@@ -65,6 +65,7 @@ class Console:
         self._live = live
         self._live_lines = live_lines
         self._lines_left = live_lines or 0
+        self._awaited: set[object] = set()
         self._output = output or sys.stdout
         self._errors = errors or sys.stderr
         self._filters = {stream: TerminalFilter() for stream in (self._output, self._errors) if stream.isatty()}
@@ -110,8 +111,15 @@ class Console:
                 self.status(f"▸ {event['phase']}")
             elif kind == PHASE_FINISHED:
                 self._end_line()
-            elif kind == SANDBOX_STATE:
+            elif kind == SANDBOX_STATE and self._is_news(data):
                 self.status(_state(data))
+
+    def _is_news(self, data: Mapping[str, object]) -> bool:
+        """A sandbox or snapshot that is found ready is no news; one that becomes ready is."""
+        ready = data.get("state") in ("started", "active")
+        waited = data.get("name") in self._awaited
+        (self._awaited.discard if ready else self._awaited.add)(data.get("name"))
+        return waited or not ready
 
     def _within_limit(self, text: str) -> str:
         if self._live_lines is None or not self._lines_left:
