@@ -62,6 +62,17 @@ class Gate:
             return False
         return self.names(host, port) and (is_public(real) or _within(real, self._extra_public))
 
+    def refusal(self, host: str, port: int, *, address: IPAddress | None = None) -> str:
+        """Returns a sentence for whoever wonders why ``host`` is not to be reached."""
+        text = f"the network policy of this sandbox does not allow {host}:{port}"
+        if address is None or not self.names(host, port) or address.is_loopback or address.is_link_local:
+            return text
+        # The usual surprise behind a company's own resolver.
+        return (
+            f"{text}: its address {address} is not public; the operator of the platform can declare that network as "
+            f"public (extra_public_cidrs)"
+        )
+
 
 def parse_networks(entries: Sequence[str]) -> tuple[IPNetwork, ...]:
     """Returns the networks.

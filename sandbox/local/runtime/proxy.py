@@ -153,7 +153,7 @@ class BoxProxy:
             for writer in connection.writers:
                 writer.close()
         except _DeniedError as denied:
-            connection.verdict = denied.status
+            connection.verdict = f"{denied.status}: {denied}"
             await _answer(connection.writers[0], denied)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
             connection.verdict = f"broken: {type(error).__name__}"
@@ -197,11 +197,10 @@ class BoxProxy:
     async def _connect(self, connection: _Connection) -> asyncio.StreamReader:
         """Connects to an address that the gate has checked; resolves once, so that a name cannot change in between."""
         host, port = connection.host, connection.port
-        refusal = _DeniedError(
-            "403 Forbidden", f"the network policy of this sandbox does not allow {host}:{port} (the platform's proxy)"
-        )
+        refusal = _DeniedError("403 Forbidden", self._gate.refusal(host, port))
         for address in await self._addresses(host, port, refusal):
             if not self._gate.allows(host, address, port):
+                refusal = _DeniedError("403 Forbidden", self._gate.refusal(host, port, address=address))
                 continue
             connection.address = address
             try:
@@ -248,6 +247,12 @@ async def _answer(writer: asyncio.StreamWriter, denied: _DeniedError) -> None:
     writer.close()
 
 
+def _end(writer: asyncio.StreamWriter) -> None:
+    """Passes the end of a direction on; the other side may have closed both already."""
+    with contextlib.suppress(OSError):
+        writer.write_eof()
+
+
 async def _relay(connection: _Connection, far_reader: asyncio.StreamReader) -> None:
     """Copies both ways until both have ended, or nothing has moved for a long time."""
     near, far = connection.writers
@@ -258,7 +263,7 @@ async def _relay(connection: _Connection, far_reader: asyncio.StreamReader) -> N
             connection.last_moved = time.monotonic()
             far.write(chunk)
             await far.drain()
-        far.write_eof()
+        _end(far)
 
     async def inward() -> None:
         while chunk := await far_reader.read(_CHUNK):
@@ -266,7 +271,7 @@ async def _relay(connection: _Connection, far_reader: asyncio.StreamReader) -> N
             connection.last_moved = time.monotonic()
             near.write(chunk)
             await near.drain()
-        near.write_eof()
+        _end(near)
 
     tasks = {asyncio.create_task(outward()), asyncio.create_task(inward())}
     try:

@@ -87,6 +87,13 @@ def test_an_address_in_an_extra_public_network_is_no_free_ticket() -> None:
     assert not allows(gate, "other.example", "10.1.2.3")
 
 
+def test_a_refusal_tells_of_a_private_address_but_gives_no_advice_about_loopback() -> None:
+    gate = Gate(NetworkPolicy(mode="public"))
+    assert "extra_public_cidrs" in gate.refusal("mirror.example", 443, address=ipaddress.ip_address("10.1.2.3"))
+    assert "extra_public_cidrs" not in gate.refusal("localhost", 443, address=ipaddress.ip_address("127.0.0.1"))
+    assert "mirror.example:443" in gate.refusal("mirror.example", 443)
+
+
 def test_networks_any_port_by_address_and_by_name() -> None:
     gate = Gate(NetworkPolicy(mode="allow", cidrs=("10.1.0.0/16",)))
     assert allows(gate, "10.1.2.3", "10.1.2.3", 5432)
