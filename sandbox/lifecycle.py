@@ -82,7 +82,7 @@ class Lifecycle:
         events: Told of every state seen.
         recoveries: Gets a sentence for whatever had to be recovered.
         in_use: Whether runs of this process use the sandbox now.
-        zombie_pause: See ``ZOMBIE_PAUSE_SECONDS``.
+        zombie_pause: Instead of ``ZOMBIE_PAUSE_SECONDS``.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class Lifecycle:
         events: EventStream,
         recoveries: list[str],
         in_use: Callable[[], bool] = lambda: False,
-        zombie_pause: float = ZOMBIE_PAUSE_SECONDS,
+        zombie_pause: float | None = None,
     ) -> None:
         self._client = client
         self._wanted = wanted
         self._events = events
         self._recoveries = recoveries
         self._in_use = in_use
-        self._zombie_pause = zombie_pause
+        self._zombie_pause = ZOMBIE_PAUSE_SECONDS if zombie_pause is None else zombie_pause
         self._policy = NetworkPolicy.of(wanted.profile.network)
         self._restarted = False
         self._recovered = False

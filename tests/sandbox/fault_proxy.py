@@ -28,6 +28,7 @@ class Harm:
         times: How many requests it befalls.
         skip: How many it spares first.
         status: Answered instead of asking the platform.
+        message: Text of that answer.
         headers: Of that answer.
         drop: The connection is closed; ``after`` lets the platform do the work first.
         after: See ``drop``.
@@ -41,6 +42,7 @@ class Harm:
     times: int = 1
     skip: int = 0
     status: int | None = None
+    message: str = "made to fail"
     headers: dict[str, str] = field(default_factory=dict)
     drop: bool = False
     after: bool = False
@@ -88,7 +90,7 @@ class FaultProxy:
             return self._drop(request)
         if harm.status is not None:
             return web.json_response(
-                {"message": "made to fail", "statusCode": harm.status, "source": "DAYTONA_API"},
+                {"message": harm.message, "statusCode": harm.status, "source": "DAYTONA_API"},
                 status=harm.status,
                 headers=harm.headers,
             )
