@@ -21,7 +21,8 @@ _MOUNT_POINTS = (
 )  # fmt: skip
 
 # Read by programs below /usr: hundreds of links there lead through /etc (alternatives of java and mvn, the trust store,
-# conf and security of Debian's JDK). Named one by one; /etc itself is never shown.
+# conf and security of Debian's JDK). Named one by one; /etc itself is never shown. Programs in a box can read these: a
+# host that keeps passwords in Maven's settings below /etc shows them to each of its users, and to each box.
 _ETC = (
     "alternatives", "java", "maven", "ssl/certs", "ssl/openssl.cnf", "ca-certificates.conf", "ld.so.cache",
     "ld.so.conf", "ld.so.conf.d", "nsswitch.conf", "localtime", "timezone", "mime.types", "services", "protocols",
@@ -43,33 +44,36 @@ _WRITTEN = {
 }
 
 
-def base_fingerprint(toolchains: Sequence[Toolchain]) -> str:
-    """Returns a short text that changes when the host's toolchains or the copied files change."""
-    digest = hashlib.sha256(f"base {_VERSION}\n".encode())
-    for path in _sources():
-        found = path.lstat()
-        digest.update(
-            f"{path} {found.st_mode} {found.st_size} {found.st_mtime_ns}\n".encode("utf-8", "surrogateescape")
-        )
+def toolchain_fingerprint(toolchains: Sequence[Toolchain]) -> str:
+    """Returns a short text that changes with the tools boxes see, so that what was prepared with them is stale.
+
+    It does not change with everything of /etc that the base copies: an unrelated package that is installed on the host
+    must not make a snapshot stale.
+    """
+    digest = hashlib.sha256(b"toolchains 1\n")
+    release = Path("/etc/os-release")
+    if release.is_file():
+        lines = release.read_text(encoding="utf-8", errors="replace").splitlines()
+        digest.update(repr([line for line in lines if line.startswith(("ID=", "VERSION_ID="))]).encode())
     jvm = Path("/usr/lib/jvm")
     if jvm.is_dir():
         for home in sorted(jvm.iterdir()):
-            release = home / "release"
             digest.update(f"{home} {home.readlink() if home.is_symlink() else ''}\n".encode())
-            if release.is_file():
-                digest.update(release.read_bytes())
-    for tool in ("python3", "mvn", "javac", "bash", "dotnet"):
+            if (home / "release").is_file():
+                digest.update((home / "release").read_bytes())
+    for tool in ("bash", "dotnet", "java", "javac", "mvn", "python3"):
         found_at = shutil.which(tool, path="/usr/local/bin:/usr/bin:/bin")
-        digest.update(f"{tool} {os.path.realpath(found_at) if found_at else None}\n".encode())
+        real = Path(found_at).resolve() if found_at else None
+        digest.update(f"{tool} {real} {real.stat().st_size if real else ''}\n".encode())
     for toolchain in toolchains:
         found = toolchain.path.stat()
         digest.update(f"{toolchain.path} {found.st_ino} {found.st_mtime_ns} {toolchain.search_paths}\n".encode())
     return digest.hexdigest()[:16]
 
 
-def build_base(places: Places, toolchains: Sequence[Toolchain], *, fingerprint: str) -> Path:
-    """Returns the base layer of this fingerprint, written if it is not there yet. Blocks for some ten milliseconds."""
-    target = places.base / fingerprint
+def build_base(places: Places, toolchains: Sequence[Toolchain]) -> Path:
+    """Returns the base layer, written anew if its sources have changed. Blocks for some ten milliseconds."""
+    target = places.base / _content_fingerprint(toolchains)
     if target.is_dir():
         return target
     building = places.trash / f"base-{uuid.uuid4().hex}"
@@ -95,6 +99,20 @@ def build_base(places: Places, toolchains: Sequence[Toolchain], *, fingerprint: 
             places.give(Path(directory, name))
     building.rename(target)
     return target
+
+
+def _content_fingerprint(toolchains: Sequence[Toolchain]) -> str:
+    digest = hashlib.sha256(f"base {_VERSION} {sorted(_WRITTEN.items())}\n".encode())
+    for path in _sources():
+        found = path.lstat()
+        line = f"{path} {found.st_mode} {found.st_size} {found.st_mtime_ns}\n"
+        digest.update(line.encode("utf-8", "surrogateescape"))
+    for toolchain in toolchains:
+        digest.update(f"{toolchain.path}\n".encode())
+    for name in HOST_DIRECTORIES:
+        host = Path("/", name)
+        digest.update(f"{name} {host.readlink() if host.is_symlink() else host.is_dir()}\n".encode())
+    return digest.hexdigest()[:16]
 
 
 def _sources() -> Iterator[Path]:

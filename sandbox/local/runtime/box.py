@@ -251,7 +251,7 @@ class BubblewrapBox(Box):
         """Ends every process because the writable directory holds too much."""
         self._disk_kills += 1
         with contextlib.suppress(BoxLostError, TimeoutError):
-            await self.control.ask("kill_all")
+            await self.control.ask("kill_all", seconds=_EXIT_SECONDS)
 
     async def _supervise(self, unit: Unit, message: dict[str, Any], *, descriptors: list[int], argv0: str) -> None:
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from .base import base_fingerprint, build_base
+from .base import build_base, toolchain_fingerprint
 from .box import BubblewrapBox
 from .command_line import BoxMounts
 from .disk_watch import DiskWatch
@@ -29,6 +29,7 @@ from .policy import PolicyError, parse_networks
 from .predecessor import end_predecessors, forget, remember
 from .probe import SCRIPT, unavailable_text
 from .proxy import BoxProxy
+from .resolver import Resolver
 from .toolchains import Toolchain, resolve_toolchains
 
 DEFAULT_HOST_UID = 64321
@@ -87,6 +88,7 @@ class BubblewrapRuntime(Runtime):
         self._data_directory = data_directory
         self._boxes: dict[str, BubblewrapBox] = {}
         self._pipes: set[PipeEnd] = set()
+        self._resolver = Resolver()
         self._toolchains: tuple[Toolchain, ...] = ()
         self._cgroups: CgroupParent | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -103,6 +105,8 @@ class BubblewrapRuntime(Runtime):
             raise RuntimeUnavailableError(f"extra_public_cidrs: {error}") from error
         try:
             await asyncio.to_thread(self._write)
+            self._disks.discard_others(self._base)
+            self._disks.discard_others(self._kit.directory)
             self._disks.empty_trash()
             self._disk_watch = DiskWatch(self._disks, root=self._places.root)
             self._watch = asyncio.create_task(self._disk_watch.run(), name="disk watch")
@@ -136,10 +140,10 @@ class BubblewrapRuntime(Runtime):
         self._toolchains = resolve_toolchains(
             self._roots, data_directory=self._places.root, dropped=self._places.dropped
         )
-        kit = build_kit(self._places)
-        self._launcher = Launcher(self._places, kit=kit, toolchains=self._toolchains, pipes=self._pipes)
-        self._fingerprint = base_fingerprint(self._toolchains)
-        self._base = build_base(self._places, self._toolchains, fingerprint=self._fingerprint)
+        self._kit = build_kit(self._places)
+        self._launcher = Launcher(self._places, kit=self._kit, toolchains=self._toolchains, pipes=self._pipes)
+        self._fingerprint = toolchain_fingerprint(self._toolchains)
+        self._base = build_base(self._places, self._toolchains)
         owner = hashlib.sha256(os.fsencode(self._places.root)).hexdigest()[:12]
         self._cgroups = find_cgroups(f"uom-sandbox-{owner}")
         if self._cgroups is not None:
@@ -205,7 +209,7 @@ class BubblewrapRuntime(Runtime):
         """
         checked_identity(spec.box_id, what="box id")
         try:
-            proxy = BoxProxy(spec.box_id, policy=spec.network, extra_public=self._extra_public)
+            proxy = BoxProxy(spec.box_id, policy=spec.network, resolver=self._resolver, extra_public=self._extra_public)
         except PolicyError as error:
             raise RuntimeFault(f"network policy: {error}") from error
         lock = self._disks.lock(spec.box_id)
@@ -323,6 +327,7 @@ class BubblewrapRuntime(Runtime):
             self._watch = None
         for end in list(self._pipes):
             end.close()
+        self._resolver.close()
         if self._lock < 0:
             return
         await self._disks.close()

@@ -8,6 +8,7 @@ box exceeds its limit by what it can write within one interval and one measureme
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Iterable
@@ -17,8 +18,11 @@ from typing import Protocol
 
 from .layers import Disks
 
+_log = logging.getLogger(__name__)
+
 _INTERVAL = 0.1
 _REGULAR = 5.0
+_NOTICEABLE = 1024 * 1024
 # A measurement takes at most a twentieth of the time.
 _REST = 20
 
@@ -76,10 +80,15 @@ class DiskWatch:
         while True:
             await self._some.wait()
             await asyncio.sleep(_INTERVAL)
-            status = os.statvfs(self._root)
-            free = status.f_bfree * status.f_frsize
-            for box, entry in self._due(free):
-                await self._measure(box, entry, free=free)
+            try:
+                status = os.statvfs(self._root)
+                free = status.f_bfree * status.f_frsize
+                for box, entry in self._due(free):
+                    await self._measure(box, entry, free=free)
+            except OSError as error:
+                # Such as no more processes: the next round may be luckier, and the watch must not end.
+                _log.warning("the disks of the sandboxes could not be measured: %s", error)
+                await asyncio.sleep(_REGULAR)
 
     def _due(self, free: int) -> Iterable[tuple[WatchedBox, _Entry]]:
         now = time.monotonic()
@@ -87,7 +96,9 @@ class DiskWatch:
             if not box.busy or now < entry.not_before:
                 continue
             possible = entry.used + max(0, entry.free - free)
-            if now >= entry.next_regular or possible > max(box.disk_limit, entry.tolerated):
+            # While nothing has been written anywhere, a box that only waits needs no look.
+            late = entry.next_regular + (0 if entry.free - free > _NOTICEABLE else _REST * _REGULAR)
+            if now >= late or possible > max(box.disk_limit, entry.tolerated):
                 yield box, entry
 
     async def _measure(self, box: WatchedBox, entry: _Entry, *, free: int) -> None:

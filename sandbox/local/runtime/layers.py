@@ -152,6 +152,12 @@ class Disks:
         self._deleting.add(task)
         task.add_done_callback(self._deleting.discard)
 
+    def discard_others(self, current: Path) -> None:
+        """Discards what lies beside ``current``: versions of it that nothing uses any more."""
+        for path in current.parent.iterdir():
+            if path != current:
+                self.discard(path)
+
     def remove_box(self, box_id: str) -> None:
         """Discards a stopped box.
 

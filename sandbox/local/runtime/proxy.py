@@ -21,10 +21,11 @@ from urllib.parse import urlsplit
 from .errors import BoxLostError
 from .interface import NetworkPolicy
 from .policy import Gate, IPAddress, IPNetwork
+from .resolver import Resolver
 
 PROXY_PORT = 3128
 _LONGEST_HEAD = 32 * 1024
-_MOST_CONNECTIONS = 64
+_MOST_CONNECTIONS = 256
 _CHUNK = 256 * 1024
 _HEAD_SECONDS = 30.0
 _CONNECT_SECONDS = 15.0
@@ -68,14 +69,18 @@ class BoxProxy:
     Args:
         box_id: For the log.
         policy: See ``NetworkPolicy``.
+        resolver: Looks up names.
         extra_public: See ``Gate``.
 
     Raises:
         PolicyError: The policy cannot be enforced.
     """
 
-    def __init__(self, box_id: str, *, policy: NetworkPolicy, extra_public: Sequence[IPNetwork] = ()) -> None:
+    def __init__(
+        self, box_id: str, *, policy: NetworkPolicy, resolver: Resolver, extra_public: Sequence[IPNetwork] = ()
+    ) -> None:
         self._box_id = box_id
+        self._resolver = resolver
         self._extra_public = extra_public
         self._gate = Gate(policy, extra_public=extra_public)
         self._server: asyncio.Server | None = None
@@ -224,11 +229,9 @@ class BoxProxy:
         if not self._gate.looks_up(host, port):
             raise refusal
         try:
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, TimeoutError, UnicodeError) as error:
+            return await self._resolver.addresses(host, port)
+        except (OSError, TimeoutError) as error:
             raise _DeniedError("502 Bad Gateway", f"{host} cannot be resolved: {error or 'timeout'}") from error
-        return [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
 
 
 def _check_listening(candidate: socket.socket) -> None:
