@@ -29,3 +29,8 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(cancellable())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+    except BaseException as error:
+        # While a flow runs, SIGTERM is Prefect's, which raises an exception of its own; Prefect may not be imported.
+        if type(error).__name__ == "TerminationSignal":
+            raise KeyboardInterrupt from None
+        raise

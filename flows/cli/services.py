@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from flows.cli.running import run as run_to_end
 from flows.prefect_choice import configured_api_url
@@ -12,6 +14,9 @@ from flows.prefect_server import PrefectServer
 from sandbox.errors import ConfigurationError, PlatformUnavailableError
 from sandbox.local import service
 from sandbox.local.settings import SettingsError
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -72,16 +77,16 @@ def _up() -> int:
 
 async def _start_both() -> int:
     configured = configured_api_url()
-    async with asyncio.TaskGroup() as group:
-        platform = group.create_task(asyncio.to_thread(service.start))
-        prefect = None if configured else group.create_task(PrefectServer().start(progress=_progress))
-    print(f"local platform  {platform.result().api_url}")
+    server = PrefectServer()
+    platform, prefect = await _both(
+        asyncio.to_thread(service.start), _nothing() if configured else server.start(progress=_progress)
+    )
+    print(f"local platform  {platform.api_url}")
     if prefect is None:
         print(f"Prefect API     {configured} (configured; no server started)")
     else:
-        server = prefect.result()
-        print(f"Prefect API     {server.api_url}")
-        print(f"Prefect UI      {server.ui_url}")
+        print(f"Prefect API     {prefect.api_url}")
+        print(f"Prefect UI      {prefect.ui_url}")
     return 0
 
 
@@ -90,10 +95,21 @@ def _down() -> int:
 
 
 async def _stop_both() -> int:
-    platform, prefect = await asyncio.gather(asyncio.to_thread(service.stop), PrefectServer().stop())
+    platform, prefect = await _both(asyncio.to_thread(service.stop), PrefectServer().stop())
     for name, stopped in (("local platform", platform), ("Prefect server", prefect)):
         print(f"{name}: {'stopped' if stopped else 'not running'}")
     return 0
+
+
+async def _both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
+    """Awaits both to their ends, also when one fails; then the first fault is raised."""
+    tasks = asyncio.ensure_future(first), asyncio.ensure_future(second)
+    await asyncio.wait(tasks)
+    return tasks[0].result(), tasks[1].result()
+
+
+async def _nothing() -> None:
+    """Takes the place of a server that need not be started."""
 
 
 def _progress(text: str) -> None:
