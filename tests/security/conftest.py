@@ -10,7 +10,7 @@ import pytest
 @pytest.fixture(scope="session")
 def java_25() -> None:
     """Skips where no JDK is new enough for the ``java`` profile."""
-    candidates = [*Path("/usr/lib/jvm").glob("*/bin/javac"), *filter(None, [shutil.which("javac")])]
+    candidates: list[str | Path] = [*Path("/usr/lib/jvm").glob("*/bin/javac"), shutil.which("javac") or "javac"]
     for javac in candidates:
         told = subprocess.run([javac, "-version"], capture_output=True, text=True, check=False)
         major = (told.stdout + told.stderr).removeprefix("javac ").split(".")[0].strip()
