@@ -141,6 +141,7 @@ class Attempt:
             stdout=stdout.text,
             stderr=stderr.text,
             memory_mib=self._share.memory_mib,
+            sandbox_mib=self.sandbox.memory * 1024,
             snapshot=self._task.profile.snapshot_name,
         )
         verdict = phase_verdict(facts)

@@ -7,7 +7,7 @@ nothing: a program may kill itself. It counts as ``memory_exceeded`` when one of
 - the kernel's count of out-of-memory kills, read inside the sandbox before and after the phase, has risen,
 - the runtime says so in its own words (``java.lang.OutOfMemoryError``, ``MemoryError``, ``Out of memory.``).
 
-Otherwise it is the phase's failure, and the message says that the reason of the signal is unknown.
+Otherwise it is the phase's failure, as a full disk (``endReason`` of ``disk``) always is, and the message says that the reason of the signal is unknown.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Facts:
         status: The phase script's note, read when the phase did not end with 0.
         stdout: End of its standard output.
         stderr: End of its standard error.
-        memory_mib: Memory it had.
+        memory_mib: Its share of the sandbox's memory, MiB.
+        sandbox_mib: Memory of the sandbox, MiB.
         snapshot: Name of the environment, for a tool that is missing there.
     """
 
@@ -110,6 +111,7 @@ class Facts:
     stdout: str = ""
     stderr: str = ""
     memory_mib: int = 0
+    sandbox_mib: int = 0
     snapshot: str = ""
 
     @property
@@ -165,19 +167,24 @@ def _timed_out(facts: Facts) -> Verdict | None:
 
 
 def _out_of_memory(facts: Facts) -> Verdict | None:
+    name = facts.phase.name
     killed = facts.exit_code == 128 + signal.SIGKILL
-    limit = f" ({facts.memory_mib} MiB)" if facts.memory_mib else ""
     if facts.end_reason == "memory" or (killed and facts.status.oom_kills):
-        return Verdict(
-            Outcome.MEMORY_EXCEEDED, f"The phase {facts.phase.name} used more memory than it may{limit} and was killed."
-        )
+        message = f"The phase {name} was killed because the sandbox ran out of its {facts.sandbox_mib} MiB of memory."
+        return Verdict(Outcome.MEMORY_EXCEEDED, message)
     for text in (facts.stderr, facts.stdout):
         found = _OUT_OF_MEMORY.search(text[-EVIDENCE_CHARACTERS:])
         if found:
-            return Verdict(
-                Outcome.MEMORY_EXCEEDED, f"The phase {facts.phase.name} ran out of memory{limit}: {found.group()}."
-            )
+            message = f"The phase {name} ran out of memory, its share is {facts.memory_mib} MiB: {found.group()}."
+            return Verdict(Outcome.MEMORY_EXCEEDED, message)
     return None
+
+
+def _disk_full(facts: Facts) -> Verdict | None:
+    if facts.end_reason != "disk":
+        return None
+    message = f"The phase {facts.phase.name} was killed because the sandbox ran out of disk space."
+    return Verdict(Outcome(facts.phase.failure), message)
 
 
 def _tool_missing(facts: Facts) -> Verdict | None:
@@ -206,7 +213,8 @@ def _failed(facts: Facts) -> Verdict:
     number = facts.signal
     if number is None:
         return Verdict(Outcome(facts.phase.failure), f"The phase {name} failed with exit code {facts.exit_code}.")
-    word = signal.Signals(number).name
+    named = number in set(signal.Signals)
+    word = signal.Signals(number).name if named else f"signal {number}"  # real-time signals have no names
     hint = ""
     if number == signal.SIGKILL:
         hint = "; nothing tells who sent it, memory is the usual reason"
@@ -218,6 +226,7 @@ _RULES: Final[tuple[Callable[[Facts], Verdict | None], ...]] = (
     _passed,
     _timed_out,
     _out_of_memory,
+    _disk_full,
     _tool_missing,
     _unknown,
     _failed,

@@ -184,6 +184,13 @@ async def test_a_program_that_kills_all_it_can_is_the_programs_failure(daytona: 
     assert (await validate(daytona, shell_profile("true"))).passed
 
 
+async def test_a_program_that_takes_all_memory_is_told_so(daytona: AsyncDaytona) -> None:
+    result = await validate(daytona, shell_profile("tail /dev/zero"))
+    assert result.outcome is Outcome.MEMORY_EXCEEDED, result
+    assert "1024 MiB" in result.message
+    assert result.phases[0].signal == 9
+
+
 async def test_twenty_validations_share_one_sandbox(daytona: AsyncDaytona) -> None:
     profile = shell_profile('echo "$WHO" > mine; sleep 0.05; cat mine', type="twenty-sandbox", parallel=3)
     results = await asyncio.gather(

@@ -22,6 +22,7 @@ class Command:
         interactive: Its standard input stays open for ``write_input``.
         log: What it has written.
         exit_code: None until the command has ended and its log is complete.
+        end_reason: Why the platform ended something of it, where it knows better than the exit code.
         refused: The shell had gone before the command could start.
     """
 
@@ -31,6 +32,7 @@ class Command:
         self.interactive = interactive
         self.log = log
         self.exit_code: int | None = None
+        self.end_reason: EndReason | None = None
         self.refused = False
         self._echo = echo
         self._running: ShellCommand | None = None
@@ -39,10 +41,16 @@ class Command:
         self._writing = asyncio.Lock()
 
     def describe(self) -> dict[str, object]:
-        """Returns the command as the wire shows it; no ``exitCode`` while it runs."""
+        """Returns the command as the wire shows it; no ``exitCode`` while it runs.
+
+        ``endReason`` is an addition of this platform: Daytona shows no more than the exit code, and 137 alone does not
+        say that memory or disk was the reason.
+        """
         described: dict[str, object] = {"id": self.id, "command": self.text}
         if self.exit_code is not None:
             described["exitCode"] = self.exit_code
+        if self.end_reason in (EndReason.MEMORY, EndReason.DISK):
+            described["endReason"] = self.end_reason.value
         return described
 
     async def wait(self) -> None:
@@ -96,8 +104,9 @@ class Command:
         self._running = running
         self._started.set()
 
-    def end(self, exit_code: int) -> None:
+    def end(self, exit_code: int, *, reason: EndReason | None = None) -> None:
         """Makes the exit code visible; the log is complete by now."""
+        self.end_reason = reason
         self.exit_code = exit_code
         if self._running is not None and self._running.stdin is not None:
             self._running.stdin.close()

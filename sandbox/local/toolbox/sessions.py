@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..runtime.errors import BoxLostError, RuntimeFault
-from ..runtime.interface import Box, OutputPipe, ShellSession
+from ..runtime.interface import Box, EndReason, OutputPipe, ShellSession
 from .command_log import CommandLog
 from .commands import KILLED, Command, exit_code_of
 from .errors import daemon_error, session_ended
@@ -142,14 +142,15 @@ class Session:
                 group.create_task(self._record(command, Stream.STDOUT, running.stdout))
                 group.create_task(self._record(command, Stream.STDERR, running.stderr))
                 waiting = group.create_task(running.wait())
-            exit_code = exit_code_of(waiting.result())
+            status = waiting.result()
+            exit_code, reason = exit_code_of(status), status.reason
         except* BoxLostError:
-            exit_code = KILLED
+            exit_code, reason = KILLED, EndReason.BOX_LOST
         finally:
             running.stdout.close()
             running.stderr.close()
         await command.log.finish()
-        command.end(exit_code)
+        command.end(exit_code, reason=reason)
 
     async def _record(self, command: Command, stream: Stream, pipe: OutputPipe) -> None:
         told = False
