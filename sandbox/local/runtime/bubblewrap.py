@@ -22,7 +22,7 @@ from .interface import BoxSpec, Runtime
 from .kit import build_kit
 from .launch import Launch, Launcher
 from .layers import BoxLock, Disks
-from .limits import BoxLimits, CgroupParent, find_cgroups, process_limits, remove_parent, remove_stale, tmp_bytes
+from .limits import BoxLimits, CgroupParent, find_cgroups, process_limits, remove_parent, take_over, tmp_bytes
 from .pipes import PipeEnd
 from .places import Places, checked_identity
 from .policy import PolicyError, parse_networks
@@ -146,8 +146,7 @@ class BubblewrapRuntime(Runtime):
         self._base = build_base(self._places, self._toolchains)
         owner = hashlib.sha256(os.fsencode(self._places.root)).hexdigest()[:12]
         self._cgroups = find_cgroups(f"uom-sandbox-{owner}")
-        if self._cgroups is not None:
-            remove_stale(self._cgroups)
+        take_over(self._cgroups, self._places.state / "cgroups")
 
     def _take_data_directory(self) -> None:
         lock = os.open(self._places.state / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

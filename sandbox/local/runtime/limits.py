@@ -218,13 +218,29 @@ def _own_groups() -> dict[str, Path]:
     return {controller: path for controller, path in own.items() if os.access(path, os.W_OK)}
 
 
-def remove_stale(parent: CgroupParent) -> None:
-    """Removes what a killed server has left; groups that still hold processes stay."""
-    for directory in set(parent.directories.values()):
-        for group in directory.iterdir():
-            if group.is_dir():
-                with contextlib.suppress(OSError):
-                    group.rmdir()
+def take_over(parent: CgroupParent | None, record: Path) -> None:
+    """Removes what a killed server has left, and notes where this one makes its groups.
+
+    Args:
+        parent: Where that is.
+        record: A file of the data directory. A server that is started elsewhere has another group of its own, so the
+            place of its predecessor's cannot be guessed.
+    """
+    try:
+        left = record.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        left = []
+    for directory in map(Path, left):
+        # Groups that still hold processes stay; removing a directory of the kernel can do no other harm.
+        with contextlib.suppress(OSError):
+            for group in directory.iterdir():
+                if group.is_dir():
+                    with contextlib.suppress(OSError):
+                        group.rmdir()
+            if parent is None or directory not in parent.directories.values():
+                directory.rmdir()
+    places = sorted({str(directory) for directory in parent.directories.values()}) if parent else []
+    record.write_text("".join(f"{place}\n" for place in places), encoding="utf-8")
 
 
 def remove_parent(parent: CgroupParent) -> None:

@@ -92,3 +92,11 @@ def mounts() -> str:
 
 def descriptors() -> list[str]:
     return names_in(Path("/proc/self/fd"))
+
+
+def exists(path: str) -> bool:
+    return Path(path).exists()
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines()

@@ -20,7 +20,7 @@ from sandbox.local.runtime.interface import BoxSpec, EndReason
 from tests.scratch import scratch_directory
 
 from .conftest import BoxMaker
-from .driving import descriptors, finish, host_processes, mounts, names_in, run, shell, until
+from .driving import descriptors, exists, finish, host_processes, lines_of, mounts, names_in, run, shell, until
 
 SERVER = """
 import asyncio, sys
@@ -86,6 +86,7 @@ async def test_a_killed_server_leaves_nothing_and_the_next_one_finds_the_files(r
         server.send_signal(signal.SIGKILL)
         server.communicate()
     await until(lambda: host_processes("918273660") == [])
+    groups = lines_of(root / "state/cgroups")
     runtime = BubblewrapRuntime(data_directory=root)
     await runtime.prepare()
     try:
@@ -94,6 +95,7 @@ async def test_a_killed_server_leaves_nothing_and_the_next_one_finds_the_files(r
         assert (await shell(box, "cat file")).stdout == "kept\n"
     finally:
         await runtime.close()
+    assert not any(exists(group) for group in groups)
 
 
 async def test_one_server_for_a_data_directory(runtime: BubblewrapRuntime) -> None:
