@@ -49,11 +49,13 @@ class Running:
         validation: The validation itself.
         log: The run's log.
         started: Set when the phase's command has been started.
+        verdict: Set by the last task.
     """
 
     validation: Validation
     log: RunLog
     started: asyncio.Event = field(default_factory=asyncio.Event)
+    verdict: ValidationResult | None = None
 
 
 CALL: ContextVar[Call | None] = ContextVar("uom_sandbox_call", default=None)
