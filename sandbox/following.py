@@ -46,8 +46,8 @@ INFRASTRUCTURE_SECONDS: Final = 45.0
 GATEWAY_SECONDS: Final = 3.0
 """How long a toolbox may be unreachable behind its proxy before the sandbox counts as lost."""
 
-YIELD_BYTES: Final = 256 * 1024
-"""Characters after which a fast stream lets the rest of the event loop have a turn."""
+YIELD_CHARACTERS: Final = 32 * 1024
+"""Characters after which a fast stream lets the rest of the event loop have a turn: about what a sink takes in one."""
 
 _UNCERTAIN: Final = 8
 """Characters that a stream may hold back although the log has them: the beginning of a mark or of a character."""
@@ -197,7 +197,7 @@ class Follower:
             self._activity.set()
             self._hand_on(stream, self._filters[stream].take(text))
             self._unyielded += len(text)
-            if self._unyielded >= YIELD_BYTES:
+            if self._unyielded >= YIELD_CHARACTERS:
                 self._unyielded = 0
                 await asyncio.sleep(0)
 

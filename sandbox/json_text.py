@@ -1,7 +1,8 @@
 """JSON that programs wrote, read strictly, with faults told by place: line, column and JSON path.
 
-``orjson`` reads; it is silent about two faults, so they are looked for: a key that appears twice (the last one wins)
-and an integer beyond 64 bits (becomes an inexact float). When something is wrong, a slow scan finds out where.
+``orjson`` reads; it is silent about some faults, so they are looked for: a key that appears twice (the last one wins),
+an integer beyond 64 bits (becomes an inexact float), depth that later readers do not take. When something is wrong, a
+slow scan finds out where.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ LARGEST: Final = 2**64 - 1
 SMALLEST: Final = -(2**63)
 """The integers that ``orjson`` and most other readers keep exactly."""
 
-DEEPEST: Final = 1024
-"""Levels of nesting, as ``orjson`` has it."""
+DEEPEST: Final = 200
+"""Levels of nesting; pydantic takes about 250 in the verdict that carries the value."""
 
 _LONG_DIGITS: Final = re.compile(rb"\d{19}")
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -57,7 +58,7 @@ def parse_json(data: bytes) -> JsonValue:
         value: JsonValue = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         _locate(data, error.msg)
-    if _LONG_DIGITS.search(data) or _has_twins(data):
+    if _LONG_DIGITS.search(data) or _is_deep(data, value) or _has_twins(data):
         _Scan(data.decode()).run()
     return value
 
@@ -89,6 +90,18 @@ def _locate(data: bytes, complaint: str) -> NoReturn:
     text = data.decode()
     _Scan(text).run()
     raise JsonTextError(f"not JSON: {complaint}")
+
+
+def _is_deep(data: bytes, value: Any) -> bool:
+    if data.count(b"[") + data.count(b"{") <= DEEPEST:
+        return False
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        containers = [one for one in level if isinstance(one, (list, dict))]
+        if not containers:
+            return False
+        level = [item for one in containers for item in (one.values() if isinstance(one, dict) else one)]
+    return True
 
 
 def _has_twins(data: bytes) -> bool:

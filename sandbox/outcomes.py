@@ -7,7 +7,8 @@ nothing: a program may kill itself. It counts as ``memory_exceeded`` when one of
 - the kernel's count of out-of-memory kills, read inside the sandbox before and after the phase, has risen,
 - the runtime says so in its own words (``java.lang.OutOfMemoryError``, ``MemoryError``, ``Out of memory.``).
 
-Otherwise it is the phase's failure, as a full disk (``endReason`` of ``disk``) always is, and the message says that the reason of the signal is unknown.
+Otherwise it is the phase's failure, as a full disk (``endReason`` of ``disk``) always is, and the message says that the
+reason of the signal is unknown.
 """
 
 from __future__ import annotations

@@ -223,7 +223,9 @@ class Validation:
                     reading = await attempt.read_result()
                 except SandboxError as error:
                     raise await self._meaning(error) from error
-        verdict = conclude(
+        # In a thread: a large result takes long to compare, and other runs must go on.
+        verdict = await asyncio.to_thread(
+            conclude,
             phases=attempt.verdicts,
             diagnostics=attempt.diagnostics,
             reading=reading,

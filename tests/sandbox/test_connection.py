@@ -12,6 +12,7 @@ from sandbox.connection import CLOUD_URL, Credentials, client, platform_credenti
 from sandbox.errors import ClientClosedError, ConfigurationError
 from sandbox.faults import translated
 from sandbox.local.server import LocalPlatform
+from tests.local.platforms import scratch_home
 from tests.sandbox.conftest import credentials_of
 
 
@@ -155,3 +156,24 @@ async def test_a_cancelled_user_still_closes_the_client(platform: LocalPlatform)
         await task
     with pytest.raises(ClientClosedError), translated("x"):
         await got[0].snapshot.get("default")
+
+
+async def test_without_a_key_the_local_platform_is_started_and_reused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sandbox.local import service
+
+    async with scratch_home() as home:
+        monkeypatch.setenv("UOM_SANDBOX_HOME", str(home))
+        try:
+            first = await platform_credentials("auto")
+            assert first.on_this_machine
+            assert await platform_credentials("local") == first
+            async with client(first) as daytona:
+                assert (await daytona.snapshot.get("default")).name == "default"
+        finally:
+            await asyncio.to_thread(service.stop)
+
+
+async def test_a_local_platform_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UOM_PLATFORM_PORT", "many")
+    with pytest.raises(ConfigurationError, match="UOM_PLATFORM_PORT"):
+        await platform_credentials("local")

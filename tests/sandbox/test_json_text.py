@@ -71,7 +71,10 @@ def test_an_empty_file_says_so(data: bytes) -> None:
 def test_depth_is_bounded_without_a_crash() -> None:
     with pytest.raises(JsonTextError):
         parse_json(b"[" * 100_000)
-    assert parse_json(b"[" * 900 + b"]" * 900) is not None
+    with pytest.raises(JsonTextError, match="deeper than 200"):
+        parse_json(b"[" * 201 + b"]" * 201)
+    assert parse_json(b'[{"a": ' * 100 + b"1" + b"}]" * 100) is not None
+    assert parse_json(b"[" + b"[{}]," * 1000 + b"1]") is not None
 
 
 def test_long_digits_inside_text_and_fractions_are_fine() -> None:
