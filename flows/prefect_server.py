@@ -39,7 +39,13 @@ START_SECONDS: Final = 120.0
 
 STOP_SECONDS: Final = 15.0
 POLL_SECONDS: Final = 0.2
+PORT_ATTEMPTS: Final = 3
 LOG_BYTES: Final = 5_000_000
+
+_INHERITED: Final = frozenset(
+    ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "UOM_TEST_SESSION")
+)
+"""What the server gets of its starter's environment: it outlives the starter, whose other variables may be secrets."""
 
 Progress = Callable[[str], None]
 
@@ -186,7 +192,18 @@ class PrefectServer:
             if running is not None:
                 await self._until_healthy(running, progress=progress)
                 return self._checked(running)
-            return await self._launch(progress)
+            if progress is not None:
+                first = not (self.directory / "prefect.db").exists()
+                progress(f"starting the Prefect server, once, about {30 if first else 15} s")
+            for _ in range(PORT_ATTEMPTS - 1):
+                port = _free_port()
+                try:
+                    return await self._launch(port)
+                except PlatformUnavailableError:
+                    # Between our look at the port and the server's bind, another program may have taken it.
+                    if not _taken(port):
+                        raise
+            return await self._launch(_free_port())
 
     async def stop(self) -> bool:
         """Stops the server; returns whether there was one.
@@ -259,13 +276,11 @@ class PrefectServer:
         finally:
             os.close(descriptor)
 
-    async def _launch(self, progress: Progress | None) -> ServerProcess:
-        if progress is not None:
-            first = not (self.directory / "prefect.db").exists()
-            progress(f"starting the Prefect server, once, about {30 if first else 15} s")
+    async def _launch(self, port: int) -> ServerProcess:
         self._rotate_log()
-        port = _free_port()
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+        environment = {
+            name: value for name, value in os.environ.items() if name in _INHERITED or name.startswith("LC_")
+        }
         environment |= server_settings(self.directory, port=port) | self._extra_settings
         command = [sys.executable, "-m", "prefect", "--no-prompt", "server", "start", "--host", HOST]
         command += ["--port", str(port), "--log-level", "WARNING"]
@@ -341,15 +356,21 @@ class PrefectServer:
 
 def _free_port() -> int:
     """The preferred port, so that bookmarks of the UI stay good; a free one where that is taken."""
-    for port in (PREFERRED_PORT, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise PlatformUnavailableError("no TCP port on 127.0.0.1 is free")
+    if not _taken(PREFERRED_PORT):
+        return PREFERRED_PORT
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _taken(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return True
+        return False
 
 
 async def _healthy(port: int) -> bool:
