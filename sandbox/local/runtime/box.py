@@ -64,7 +64,6 @@ class BubblewrapBox(Box):
         self.home = HOME
         self.workdir = spec.workdir or HOME
         self.pipes = pipes
-        self.files: BoxFiles = SandboxFiles(self)
         self.ended = False
         self._env = dict(spec.env)
         self._paths = paths
@@ -84,6 +83,7 @@ class BubblewrapBox(Box):
         self._units: dict[str, Unit] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.control = AgentControl(channel, on_event=self._event, on_end=self._agent_ended)
+        self.files: BoxFiles = SandboxFiles(self.control, pipes=pipes, workdir=self.workdir, disk=spec.disk)
         self._serving = asyncio.create_task(self.control.serve(), name=f"box {spec.box_id}: control")
         self._burying = asyncio.create_task(self._bury(), name=f"box {spec.box_id}: end")
 

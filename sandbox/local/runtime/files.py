@@ -7,15 +7,13 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from .channel import Channel, socket_pair, whole_number
+from .control import AgentControl
 from .errors import BoxFileError, BoxLostError, FileErrorKind
 from .interface import BoxFiles, FileStat
-from .pipes import PipeReader, PipeWriter, make_pipe
-
-if TYPE_CHECKING:
-    from .box import BubblewrapBox
+from .pipes import PipeEnd, PipeReader, PipeWriter, make_pipe
 
 _CHUNK = 64 * 1024
 # Each is a small process in the box; a slow download must not keep others from working.
@@ -42,10 +40,20 @@ _BY_NUMBER: dict[int, FileErrorKind] = {
 
 
 class SandboxFiles(BoxFiles):
-    """The file operations of one box; see ``BoxFiles``."""
+    """The file operations of one box; see ``BoxFiles``.
 
-    def __init__(self, box: BubblewrapBox) -> None:
-        self._box = box
+    Args:
+        control: The way to the box's agent.
+        pipes: Where open pipe ends are registered.
+        workdir: What relative paths resolve against.
+        disk: Bytes the box may hold, which one file cannot exceed.
+    """
+
+    def __init__(self, control: AgentControl, *, pipes: set[PipeEnd], workdir: str, disk: int) -> None:
+        self._control = control
+        self._pipes = pipes
+        self._workdir = workdir
+        self._disk = disk
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def stat(self, path: str) -> FileStat:
@@ -60,7 +68,7 @@ class SandboxFiles(BoxFiles):
     async def read(self, path: str) -> AsyncIterator[bytes]:
         """Yields the content in chunks of at most 64 KiB."""
         read, write = make_pipe()
-        reader = PipeReader(read, register=self._box.pipes)
+        reader = PipeReader(read, register=self._pipes)
         try:
             async with self._operation("read", path, {"path": path}, data=write) as operation:
                 await operation.expect("open")
@@ -73,7 +81,7 @@ class SandboxFiles(BoxFiles):
     async def write(self, path: str, chunks: AsyncIterator[bytes]) -> int:
         """Writes a file; returns the number of bytes."""
         read, write = make_pipe()
-        writer = PipeWriter(write, register=self._box.pipes)
+        writer = PipeWriter(write, register=self._pipes)
         try:
             async with self._operation("write", path, {"path": path}, data=read) as operation:
                 await operation.expect("open")
@@ -95,8 +103,8 @@ class SandboxFiles(BoxFiles):
         written = 0
         async for chunk in chunks:
             written += len(chunk)
-            if written > self._box.spec.disk:
-                text = f"{path}: more than the sandbox's disk of {self._box.spec.disk} bytes"
+            if written > self._disk:
+                text = f"{path}: more than the sandbox's disk of {self._disk} bytes"
                 raise BoxFileError(text, kind="no_space", path=path)
             await writer.write(chunk)
 
@@ -167,10 +175,10 @@ class SandboxFiles(BoxFiles):
                             "do": "file",
                             "operation": operation,
                             "arguments": arguments,
-                            "directory": self._box.workdir,
+                            "directory": self._workdir,
                         }
                         passed = [theirs.fileno()] if data is None else [theirs.fileno(), data]
-                        await self._box.control.tell(message, descriptors=passed)
+                        await self._control.tell(message, descriptors=passed)
                     if data is not None:
                         os.close(data)
                         data = None
