@@ -159,6 +159,7 @@ def summary_markdown(result: ValidationResult) -> str:
         "|---|---|",
         f"| snapshot | {times.snapshot:.3f} |",
         f"| sandbox | {times.sandbox:.3f} |",
+        f"| queue | {times.queue:.3f} |",
         *(f"| {escaped(name)} | {seconds:.3f} |" for name, seconds in times.phases.items()),
         f"| results | {times.results:.3f} |",
         f"| total | {times.total:.3f} |",

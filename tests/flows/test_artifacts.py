@@ -177,6 +177,32 @@ async def test_a_long_console_ends_complete_within_its_limit(prefect_server: str
     assert "characters left out" in data
 
 
+async def test_a_console_is_shown_while_the_phase_runs(prefect_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    seen = asyncio.Event()
+
+    def publish(artifact: Artifact, render: Any) -> None:
+        shown.append(render())
+        seen.set()
+
+    monkeypatch.setattr(PUBLISHER, "publish", publish)
+    monkeypatch.setattr("flows.artifacts.UPDATE_SECONDS", 0.01)
+    console = Console(profile="java", framework="plain", flow_run_id=uuid4())
+    console(marker("phase_started"))
+    for number in range(100):
+        console(output(f"line {number}\n"))
+    async with asyncio.timeout(10):
+        await seen.wait()
+    assert "running" in shown[0]
+    assert "line 99" in shown[0]
+    console(output("the end\n"))
+    console(marker("phase_finished"))
+    assert "complete" in shown[-1]
+    assert "the end" in shown[-1]
+    console.close()
+    assert len(shown) <= 3
+
+
 async def test_an_update_while_it_runs_is_in_place(prefect_server: str) -> None:
     async with prefect_api():
         run_id = await publishing(1)

@@ -18,6 +18,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from flows.prefect_connection import prefect_api
 from flows.prefect_server import PrefectServer, ServerProcess, default_home, server_settings
 from sandbox.errors import ConfigurationError, PlatformUnavailableError
+from sandbox.local.settings import Settings
 from tests.scratch import scratch_directory
 
 
@@ -111,6 +112,17 @@ def test_the_home_must_be_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
         default_home()
     monkeypatch.setenv("UOM_SANDBOX_HOME", "/srv/data")
     assert default_home() == Path("/srv/data")
+
+
+@pytest.mark.parametrize("variables", [{}, {"XDG_DATA_HOME": "/srv/data"}, {"UOM_SANDBOX_HOME": "/srv/uom"}])
+def test_the_home_is_the_local_platforms(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("UOM_SANDBOX_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    for user in (0, 1000):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        assert default_home() == Settings.from_environment().home
 
 
 async def test_a_configured_api_is_used_and_its_silence_told() -> None:
