@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .channel import Channel
 from .interface import ExitStatus, InputPipe, OutputPipe
-from .units import Unit, status_of
-
-if TYPE_CHECKING:
-    from .box import BubblewrapBox
+from .units import Unit, UnitHost, status_of
 
 
 class BoxProcess(Unit):
@@ -19,7 +16,7 @@ class BoxProcess(Unit):
 
     def __init__(
         self,
-        box: BubblewrapBox,
+        box: UnitHost,
         *,
         name: str,
         channel: Channel,

@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .channel import Channel, whole_number
 from .errors import BoxLostError, SessionEndedError
 from .interface import EndReason, ExitStatus, InputPipe, OutputPipe
 from .pipes import PipeReader, PipeWriter, make_pipe
-from .units import Unit, status_of
-
-if TYPE_CHECKING:
-    from .box import BubblewrapBox
+from .units import Unit, UnitHost, status_of
 
 
 class SessionCommand:
@@ -53,7 +50,7 @@ class SessionCommand:
 class BoxSession(Unit):
     """One shell that sources one command after the other; see ``ShellSession``."""
 
-    def __init__(self, box: BubblewrapBox, *, name: str, channel: Channel) -> None:
+    def __init__(self, box: UnitHost, *, name: str, channel: Channel) -> None:
         super().__init__(box, name=name, channel=channel)
         self._ended = False
         self._number = 0

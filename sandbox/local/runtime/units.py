@@ -6,14 +6,13 @@ import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .channel import Channel, whole_number
+from .control import AgentControl
 from .errors import BoxLostError, BoxSpawnError
 from .interface import EndReason, ExitStatus
-
-if TYPE_CHECKING:
-    from .box import BubblewrapBox
+from .pipes import PipeEnd
 
 KILLED = 128 + 9
 _SPAWN_SECONDS = 30.0
@@ -30,6 +29,26 @@ class Kills:
     disk: int
 
 
+class UnitHost(Protocol):
+    """What units need of their box."""
+
+    control: AgentControl
+    pipes: set[PipeEnd]
+    ended: bool
+
+    def kills(self) -> Kills:
+        """Returns how many processes have been killed for memory and disk so far."""
+        ...
+
+    async def settled_kills(self) -> Kills:
+        """As ``kills``, sure to contain what has been told before a process was seen to end."""
+        ...
+
+    async def stop(self, *, force: bool = False) -> None:
+        """Ends every process and the box."""
+        ...
+
+
 class Unit:
     """A supervisor in the box and the server's end of its channel.
 
@@ -42,7 +61,7 @@ class Unit:
         channel: The server's end.
     """
 
-    def __init__(self, box: BubblewrapBox, *, name: str, channel: Channel) -> None:
+    def __init__(self, box: UnitHost, *, name: str, channel: Channel) -> None:
         self.box = box
         self.name = name
         self.channel = channel
