@@ -6,6 +6,8 @@ do without it.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import sys
 from collections.abc import Sequence
@@ -26,6 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code; ``uom-sandbox validate --help`` lists them.
     """
+    # At exit the interpreter would look through a million objects of Prefect for garbage: up to a second for nothing.
+    atexit.register(gc.freeze)
     options = parser().parse_args(arguments)
     try:
         command = importlib.import_module(options.module)
