@@ -1,4 +1,4 @@
-# Runs one phase of a validation inside the sandbox: sh phase.sh NAME LIMIT GRACE VALUES INPUT FRESH
+# Runs one phase of a validation inside the sandbox: sh phase.sh NAME LIMIT GRACE VALUES INPUT FRESH LEASE
 #
 #   NAME    of the phase
 #   LIMIT   seconds until the program's group gets SIGTERM
@@ -6,6 +6,7 @@
 #   VALUES  `values` reads environment assignments from standard input up to a line with a single dot
 #   INPUT   file that becomes the program's standard input
 #   FRESH   `fresh` empties the results and build directories first
+#   LEASE   until when the session is somebody's; read by other clients, not here
 #
 # Above this text stand the settings of the run: where things lie ($here, $workspace, $results, $result, $build, $home,
 # $tmp), its mark ($session), and the functions `defaults`, `variables` and `choose_command`.

@@ -12,7 +12,7 @@ stream_phase           WS   …/command/<id>/logs; concurrent: POST …/input, o
                        GET  …/command/<id>
 finish_phase           nothing when the phase passed; else POST …/files/bulk-download
 collect_results        GET  …/files; POST …/files/bulk-download, twice, concurrent, only for a result
-close                  DELETE …/process/session/<id>; concurrent: POST …/process/execute
+close                  DELETE …/process/session/<id>; concurrent: POST …/process/execute, GET …/process/session
 =====================  =======================================================================
 """
 
@@ -22,6 +22,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from sandbox.abandoned import end_abandoned_sessions
 from sandbox.attempt import Attempt, Task, check_uploads
 from sandbox.cleanup import to_the_end
 from sandbox.errors import ConfigurationError, SandboxError, SandboxLostError
@@ -86,7 +87,7 @@ class Validation:
         flow_run_id: str | None = None,
     ) -> None:
         self.request = request.identified()
-        self.profile = profile
+        self.profile = profile.prepared_for(request.framework)
         self.framework_name, framework = profile.framework(request.framework)
         self.phases: tuple[Phase, ...] = framework.phases
         self.isolation = request.isolation or profile.isolation
@@ -94,7 +95,7 @@ class Validation:
         secrets = {name: value.get_secret_value() for name, value in request.secrets.items()}
         self._task = Task(
             request=self.request,
-            profile=profile,
+            profile=self.profile,
             framework=framework,
             program=entry_point(self.request, framework),
             isolation=self.isolation,
@@ -108,7 +109,7 @@ class Validation:
         self._owner = owner or default_owner()
         self._flow_run_id = flow_run_id
         self._ids = (str(self.request.thread_id), str(self.request.run_id))
-        self._name = sandbox_name(profile, isolation=self.isolation, thread_id=self._ids[0], run_id=self._ids[1])
+        self._name = sandbox_name(self.profile, isolation=self.isolation, thread_id=self._ids[0], run_id=self._ids[1])
         self._snapshot: SnapshotIdentity | None = None
         self._lifecycle: Lifecycle | None = None
         self._sandbox: AsyncSandbox | None = None
@@ -287,7 +288,10 @@ class Validation:
         attempt, self._attempt = self._attempt, None
         try:
             if attempt is not None:
-                await (attempt.forget() if self.isolation is Isolation.RUN else attempt.end(tidy=True))
+                if self.isolation is Isolation.RUN:
+                    await attempt.forget()
+                else:
+                    await asyncio.gather(attempt.end(tidy=True), end_abandoned_sessions(attempt.sandbox))
             if self.isolation is Isolation.RUN and sandbox is not None:
                 await self._delete(sandbox)
         finally:

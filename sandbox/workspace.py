@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import PurePosixPath
 from typing import Final
 
+from sandbox.abandoned import lease_word
 from sandbox.errors import ConfigurationError
 from sandbox.models import ValidationRequest
 from sandbox.profiles import Framework, Phase, Profile
@@ -108,7 +109,10 @@ class Workspace:
         return f"{self.ours}/{phase}.status"
 
     def start_command(self, phase: Phase, *, limit: float, grace: float, values: bool, stdin: bool, fresh: bool) -> str:
-        """Returns the text that a session runs for a phase. No part of it needs quoting, and none of it is secret."""
+        """Returns the text that a session runs for a phase. No part of it needs quoting, and none of it is secret.
+
+        Its last word says until when the session is somebody's (see ``abandoned``); the script itself ignores it.
+        """
         words = (
             "/bin/sh",
             f"{self.ours}/phase.sh",
@@ -118,6 +122,7 @@ class Workspace:
             "values" if values else "-",
             f"{self.ours}/stdin" if stdin else "/dev/null",
             "fresh" if fresh else "-",
+            lease_word(limit),
         )
         return " ".join(words)
 

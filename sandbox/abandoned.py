@@ -1,0 +1,70 @@
+"""Sessions whose client was killed: nobody deletes them, so a later run in the same sandbox does.
+
+The program of such a session ends by its limit inside the sandbox; what stays is the session's shell. Each phase's
+command carries the time until which its client may still be at work, so a session of ours whose last lease is over
+belongs to nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from sandbox.faults import fault
+from sandbox.platform_api import bounded
+
+if TYPE_CHECKING:
+    from daytona import AsyncSandbox
+
+logger = logging.getLogger(__name__)
+
+LEASE_WORD: Final = "lease="
+LEASE_MARGIN_SECONDS: Final = 300
+"""What a client may need beyond its program's limit, and how far the clocks of two clients may differ."""
+
+
+def lease_word(limit: float) -> str:
+    """Returns the last word of a phase's command: until when its session is somebody's.
+
+    Args:
+        limit: Seconds the phase may take.
+    """
+    return f"{LEASE_WORD}{int(time.time() + limit) + LEASE_MARGIN_SECONDS}"
+
+
+def lease_end(commands: Iterable[str]) -> int | None:
+    """Returns the latest end among the leases that commands carry, as seconds since the epoch; ``None`` without one."""
+    ends = [
+        int(last.removeprefix(LEASE_WORD))
+        for last in (command.rpartition(" ")[2] for command in commands)
+        if last.startswith(LEASE_WORD) and last.removeprefix(LEASE_WORD).isdigit()
+    ]
+    return max(ends, default=None)
+
+
+async def end_abandoned_sessions(sandbox: AsyncSandbox) -> int:
+    """Deletes the sessions of killed clients; returns how many. Faults are logged: this is nobody's verdict.
+
+    Args:
+        sandbox: A sandbox that runs share.
+    """
+    try:
+        sessions = await bounded(sandbox.process.list_sessions())
+        over = [
+            session.session_id
+            for session in sessions
+            if (end := lease_end(command.command for command in session.commands or ())) is not None
+            and end < time.time()
+        ]
+        await asyncio.gather(*(bounded(sandbox.process.delete_session(session_id)) for session_id in over))
+    except Exception as error:
+        if fault(error, step="close", toolbox=True) is None:
+            raise
+        logger.debug("abandoned sessions of %s could not be looked for: %s", sandbox.name, error)
+        return 0
+    if over:
+        logger.info("ended %d session(s) in %s whose client is gone", len(over), sandbox.name)
+    return len(over)
