@@ -30,8 +30,8 @@ class Canonical:
         self._null_is_absent = rules.null_is_absent
         self._names = names
         self._states = states
-        self._scalars = scalars
-        self._plans: dict[tuple[int, tuple[str, ...]], list[tuple[str, str, int]]] = {}
+        self._by_class = scalars.by_class
+        self._plans: dict[tuple[int, tuple[str, ...]], list[tuple[str, str, int, bool]]] = {}
 
     def digest(self, value: Any, state: int, *, numbers: list[str] | None = None, ids: Ids | None = None) -> bytes:
         """Returns 16 bytes that are equal for values that are equal under the rules.
@@ -45,8 +45,9 @@ class Canonical:
         Raises:
             TooDeepError: It is nested too deeply.
         """
+        # Members are in the order of their names already.
         form = self._form(value, state, numbers, ids, 0)
-        return blake2b(orjson.dumps(form, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+        return blake2b(orjson.dumps(form), digest_size=16).digest()
 
     def _form(self, value: Any, state: int, numbers: list[str] | None, ids: Ids | None, depth: int) -> Any:
         kind = value.__class__
@@ -54,14 +55,14 @@ class Canonical:
             return self._object(value, state, numbers, ids, depth)
         if kind is list:
             return self._array(value, state, numbers, ids, depth)
-        if state:
+        form = self._by_class[kind](value)
+        if state and form.__class__ is str:
             rule = self._states.marks(state).id_rule
-            if rule is not None and value is not None and kind is not bool:
+            if rule is not None:
                 if ids is not None:
-                    ids.append((rule, str(self._scalars.form(value))))
+                    ids.append((rule, form))
                 return "i"
-        form = self._scalars.form(value)
-        if numbers is not None and isinstance(form, str) and form[0] == "n":
+        if numbers is not None and form.__class__ is str and form[0] == "n":
             numbers.append(form)
             return "n"
         return form
@@ -72,23 +73,34 @@ class Canonical:
         if depth >= DEEPEST:
             raise TooDeepError
         made: dict[str, Any] = {}
-        for key, name, step in self._plan(value, state):
+        by_class = self._by_class
+        plain_numbers = numbers is None
+        for key, name, step, special in self._plan(value, state):
             member = value[key]
             if member is None and self._null_is_absent:
                 continue
-            made[name] = self._form(member, step, numbers, ids, depth + 1)
+            make = by_class.get(member.__class__)
+            if make is None or special:
+                made[name] = self._form(member, step, numbers, ids, depth + 1)
+                continue
+            form = make(member)
+            if not plain_numbers and form.__class__ is str and form[0] == "n":
+                numbers.append(form)  # type: ignore[union-attr]
+                form = "n"
+            made[name] = form
         return made
 
-    def _plan(self, value: dict[str, Any], state: int) -> list[tuple[str, str, int]]:
-        """The members that count, by canonical name: key, name, state."""
+    def _plan(self, value: dict[str, Any], state: int) -> list[tuple[str, str, int, bool]]:
+        """The members that count, by canonical name: key, name, state, and whether it is an identifier."""
         keys = tuple(value)
         plan = self._plans.get((state, keys))
         if plan is None:
             plan = []
             for name, key in sorted(zip(self._names.of_all(keys), keys, strict=True)):
                 step = self._states.step(state, name)
-                if not self._states.marks(step).ignored:
-                    plan.append((key, name, step))
+                marks = self._states.marks(step)
+                if not marks.ignored:
+                    plan.append((key, name, step, marks.id_rule is not None))
             if len(self._plans) < REMEMBERED:
                 self._plans[state, keys] = plan
         return plan
@@ -117,7 +129,7 @@ class Canonical:
             own_numbers: list[str] | None = None if numbers is None else []
             own_ids: Ids | None = None if ids is None else []
             form = self._form(element, state, own_numbers, own_ids, depth + 1)
-            text = orjson.dumps(form, option=orjson.OPT_SORT_KEYS)
+            text = orjson.dumps(form)
             forms.append((text, own_numbers or [], own_ids or [], form))
         forms.sort(key=lambda item: item[:3])
         for _, own_numbers, own_ids, _ in forms:

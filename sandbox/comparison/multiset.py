@@ -11,10 +11,12 @@ Rows equal under the rules have equal digests, so pairing them is counting. Two 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from hashlib import blake2b
+from operator import itemgetter
 from typing import Any, Final
 
 import orjson
@@ -84,38 +86,41 @@ def match(
     """
     matching = Matching()
     rest_left, rest_right = list(range(len(left))), list(range(len(right)))
-    if not maps_ids:
-        matching.same, rest_left, rest_right = _equal(rest_left, rest_right, left=left, right=right)
-    if compatible is not None:
-        _match_close(matching, rest_left, rest_right, left, right, state=state, canonical=canonical, close=compatible)
-        if (matching.left or matching.right) and matching.same:
-            # An equal pair may stand in the way of a complete pairing within the tolerance.
-            whole = Matching()
-            _match_close(
-                whole,
-                list(range(len(left))),
-                list(range(len(right))),
-                left,
-                right,
-                state=state,
-                canonical=canonical,
-                close=compatible,
+    if maps_ids and compatible is None:
+        _by_identifiers(matching, left, right, state=state, canonical=canonical)
+    else:
+        # Most translations that are right give equal rows; these need no canonical form.
+        matching.same, rest_left, rest_right = _paired(_texts(left, rest_left), _texts(right, rest_right))
+        if compatible is None:
+            forms = (
+                [(i, canonical.digest(rows[i], state)) for i in rest]
+                for rows, rest in ((left, rest_left), (right, rest_right))
             )
-            if len(whole.left) < len(matching.left):
-                return whole
-        return matching
+            matching.pairs, rest_left, rest_right = _paired(*forms)
+        elif rest_left or rest_right:
+            # An equal pair may stand in the way of a complete pairing within the tolerance, so all begin anew.
+            matching = Matching()
+            rest_left, rest_right = _close(matching, left, right, state=state, canonical=canonical, close=compatible)
+        matching.left, matching.right = sorted(rest_left), sorted(rest_right)
+    return matching
+
+
+def _by_identifiers(
+    matching: Matching, left: Sequence[Any], right: Sequence[Any], *, state: int, canonical: Canonical
+) -> None:
     groups: dict[bytes, Group] = {}
-    for side, rest, rows in (("left", rest_left, left), ("right", rest_right, right)):
-        for index in rest:
-            ids: Ids | None = [] if maps_ids else None
-            digest = canonical.digest(rows[index], state, ids=ids)
+    for side, rows in (("left", left), ("right", right)):
+        for index, row in enumerate(rows):
+            ids: Ids = []
+            digest = canonical.digest(row, state, ids=ids)
             group = groups.get(digest)
             if group is None:
                 group = groups[digest] = Group(digest)
-            getattr(group, side).append((index, ids or []))
+            getattr(group, side).append((index, ids))
     for group in groups.values():
         count = min(len(group.left), len(group.right))
-        if maps_ids and count and (count > 1 or len(group.left) != len(group.right)) and any(i for _, i in group.left):
+        ambiguous = count > 1 or (count and len(group.left) != len(group.right))
+        if ambiguous and any(ids for _, ids in group.left):
             matching.groups.append(group)
             continue
         matching.pairs += [(group.left[n][0], group.right[n][0]) for n in range(count)]
@@ -123,109 +128,120 @@ def match(
         matching.right += [index for index, _ in group.right[count:]]
     matching.left.sort()
     matching.right.sort()
-    return matching
 
 
-def _equal(
-    rest_left: list[int], rest_right: list[int], *, left: Sequence[Any], right: Sequence[Any]
-) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-    """Pairs rows that are equal byte by byte, whatever the order of their keys; these need no canonical form."""
-    by_text: dict[bytes, list[int]] = defaultdict(list)
-    unpaired_left: list[int] = []
-    for index in rest_left:
-        text = _text(left[index])
-        if text is None:
-            unpaired_left.append(index)
+Keyed = Iterable[tuple[int, bytes | None]]
+
+
+def _paired(left: Keyed, right: Keyed) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+    """Pairs indexes of equal keys; returns the pairs and what is left on each side. No key, no partner."""
+    waiting: dict[bytes, list[int]] = {}
+    alone_left: list[int] = []
+    for index, key in left:
+        if key is None:
+            alone_left.append(index)
+        elif key in waiting:
+            waiting[key].append(index)
         else:
-            by_text[text].append(index)
-    for indexes in by_text.values():
+            waiting[key] = [index]
+    for indexes in waiting.values():
         indexes.reverse()
     pairs: list[tuple[int, int]] = []
-    unpaired_right: list[int] = []
-    for index in rest_right:
-        text = _text(right[index])
-        waiting = by_text.get(text) if text is not None else None
-        if waiting:
-            pairs.append((waiting.pop(), index))
+    alone_right: list[int] = []
+    for index, key in right:
+        partners = waiting.get(key) if key is not None else None
+        if partners:
+            pairs.append((partners.pop(), index))
         else:
-            unpaired_right.append(index)
-    unpaired_left += [index for indexes in by_text.values() for index in indexes]
-    unpaired_left.sort()
-    return pairs, unpaired_left, unpaired_right
+            alone_right.append(index)
+    alone_left += [index for indexes in waiting.values() for index in indexes]
+    alone_left.sort()
+    return pairs, alone_left, alone_right
 
 
-def _text(row: Any) -> bytes | None:
-    try:
-        return orjson.dumps(row, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # nested too deeply for the writer
-        return None
+def _texts(rows: Sequence[Any], indexes: Iterable[int]) -> Iterator[tuple[int, bytes | None]]:
+    """Each row as JSON with sorted keys, or a digest of that where it is shorter; the two differ in length."""
+    for index in indexes:
+        try:
+            text = orjson.dumps(rows[index], option=orjson.OPT_SORT_KEYS)
+        except TypeError:  # nested too deeply for the writer
+            yield index, None
+        else:
+            yield index, text if len(text) <= 32 else blake2b(text, digest_size=33).digest()
 
 
 @dataclass(slots=True)
 class _Alike:
     """Rows alike apart from their numbers: index and numbers of each, by side."""
 
-    left: list[tuple[int, list[Decimal]]] = field(default_factory=list)
-    right: list[tuple[int, list[Decimal]]] = field(default_factory=list)
+    left: list[tuple[int, list[str]]] = field(default_factory=list)
+    right: list[tuple[int, list[str]]] = field(default_factory=list)
 
 
-def _match_close(
+def _close(
     matching: Matching,
-    rest_left: list[int],
-    rest_right: list[int],
     left: Sequence[Any],
     right: Sequence[Any],
     *,
     state: int,
     canonical: Canonical,
     close: Compatible,
-) -> None:
+) -> tuple[list[int], list[int]]:
+    """Adds the pairs to the matching; returns the indexes without a partner."""
     groups: dict[bytes, _Alike] = {}
-    for side, rest, rows in (("left", rest_left, left), ("right", rest_right, right)):
-        for index in rest:
+    for side, rows in (("left", left), ("right", right)):
+        for index, row in enumerate(rows):
             numbers: list[str] = []
-            digest = canonical.digest(rows[index], state, numbers=numbers)
+            digest = canonical.digest(row, state, numbers=numbers)
             group = groups.get(digest)
             if group is None:
                 group = groups[digest] = _Alike()
-            getattr(group, side).append((index, [Decimal(text[1:]) for text in numbers]))
+            getattr(group, side).append((index, numbers))
+    alone_left: list[int] = []
+    alone_right: list[int] = []
     for group in groups.values():
-        _sort(group)
         lefts, rights = [index for index, _ in group.left], [index for index, _ in group.right]
-        pairs = _along_the_order(group, close)
+        if len(lefts) == len(rights) == 1:
+            # Nothing else can be meant; whether the numbers are close is seen when the two are compared.
+            matching.pairs.append((lefts[0], rights[0]))
+            continue
+        pairs = _along_the_order(*_sorted(group), close)
         if len(pairs) < min(len(lefts), len(rights)) and max(len(lefts), len(rights)) <= AUGMENTED_ROWS:
             pairs = _maximum(lefts, rights, close)
         matching.pairs += pairs
         paired_left, paired_right = {one for one, _ in pairs}, {other for _, other in pairs}
-        matching.left += [index for index in lefts if index not in paired_left]
-        matching.right += [index for index in rights if index not in paired_right]
-    matching.left.sort()
-    matching.right.sort()
+        alone_left += [index for index in lefts if index not in paired_left]
+        alone_right += [index for index in rights if index not in paired_right]
+    return alone_left, alone_right
 
 
-def _sort(group: _Alike) -> None:
-    """Sorts both sides by their numbers, by columns that agree as a whole first: these tell rows apart for certain."""
-    if len(group.left) < 2 and len(group.right) < 2:
-        return
+Numbered = list[tuple[int, list[Decimal]]]
+"""Index of a row, and its numbers."""
+
+
+def _sorted(group: _Alike) -> tuple[Numbered, Numbered]:
+    """Both sides sorted by their numbers, by columns that agree as a whole first: these tell rows apart for certain."""
     width = len((group.left or group.right)[0][1])
     agreeing = [
         Counter(numbers[column] for _, numbers in group.left) == Counter(numbers[column] for _, numbers in group.right)
         for column in range(width)
     ]
     order = sorted(range(width), key=lambda column: not agreeing[column])
-    for side in (group.left, group.right):
-        side.sort(key=lambda row: [row[1][column] for column in order])
-    # Comparing along the order needs the numbers in this order too.
-    group.left = [(index, [numbers[column] for column in order]) for index, numbers in group.left]
-    group.right = [(index, [numbers[column] for column in order]) for index, numbers in group.right]
+
+    def arranged(side: list[tuple[int, list[str]]]) -> Numbered:
+        rows = [(index, [Decimal(numbers[column][1:]) for column in order]) for index, numbers in side]
+        rows.sort(key=itemgetter(1))
+        return rows
+
+    return arranged(group.left), arranged(group.right)
 
 
-def _along_the_order(group: _Alike, close: Compatible) -> list[tuple[int, int]]:
+def _along_the_order(lefts: Numbered, rights: Numbered, close: Compatible) -> list[tuple[int, int]]:
     """Pairs two sorted sides; for one number in each row this finds a largest pairing."""
     pairs: list[tuple[int, int]] = []
     one = other = 0
-    while one < len(group.left) and other < len(group.right):
-        (left, left_numbers), (right, right_numbers) = group.left[one], group.right[other]
+    while one < len(lefts) and other < len(rights):
+        (left, left_numbers), (right, right_numbers) = lefts[one], rights[other]
         if close(left, right):
             pairs.append((left, right))
             one, other = one + 1, other + 1

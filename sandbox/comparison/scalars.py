@@ -7,10 +7,11 @@ what lets rows be hashed; tolerance is not of this kind and is looked at apart.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import date
 from decimal import Context, Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from sandbox.comparison.rules import ComparisonRules, DateRules, Precision
 
@@ -29,18 +30,27 @@ _UNITS: Final = {
     Precision.MINUTE: 60 * _NANOSECONDS,
     Precision.DAY: 86_400 * _NANOSECONDS,
 }
+LONGEST: Final = 2_100
+"""Characters a text may have to be looked at as a number or date."""
+
+Form = str | bool | None
+
 # Exact for all numerals we accept: no digit is rounded away before the tolerance is looked at.
 _EXACT: Final = Context(prec=6_000, Emax=999_999, Emin=-999_999)
 
 
 def number(value: int | float) -> str:
     """Returns the canonical form of a JSON number."""
-    text = repr(value)
     if value.__class__ is int:
-        return "n" + text
+        return f"n{value}"
+    text = repr(value)
     if text.endswith(".0"):
         return "n" + (text[:-2] if text != "-0.0" else "0")
     return "n" + (text if "e" not in text else _plain(Decimal(text)))
+
+
+def _itself(value: bool | None) -> bool | None:
+    return value
 
 
 def _plain(value: Decimal) -> str:
@@ -50,12 +60,16 @@ def _plain(value: Decimal) -> str:
     return "0" if text in ("-0", "") else text
 
 
-@lru_cache(maxsize=16_384)
 def _numeral(text: str) -> str | None:
-    return "n" + _plain(Decimal(text)) if _NUMERAL.fullmatch(text) else None
+    if not _NUMERAL.fullmatch(text):
+        return None
+    if "e" in text or "E" in text:
+        return "n" + _plain(Decimal(text))
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "n0" if text == "-0" else "n" + text
 
 
-@lru_cache(maxsize=16_384)
 def _moment(text: str, rules: DateRules) -> str | None:
     found = _DATE.fullmatch(text)
     if found is None:
@@ -82,42 +96,47 @@ def _moment(text: str, rules: DateRules) -> str | None:
 
 
 class Scalars:
-    """Canonical forms and tolerance under the rules."""
+    """Canonical forms and tolerance under the rules.
+
+    Attributes:
+        by_class: The function that makes the form of a scalar, by its class; containers have none.
+    """
 
     def __init__(self, rules: ComparisonRules) -> None:
-        self._dates = rules.dates
+        dates = rules.dates
+        self._moment = None if dates is None else lru_cache(maxsize=16_384)(lambda text: _moment(text, dates))
         self._numeric_text = rules.numeric_text
         self._absolute = rules.absolute_tolerance
         self._relative = rules.relative_tolerance
-        self._plain_text = rules.dates is None and not rules.numeric_text
+        plain = dates is None and not rules.numeric_text
+        self.by_class: dict[type, Callable[[Any], Form]] = {
+            str: "s".__add__ if plain else self._text,
+            int: number,
+            float: number,
+            bool: _itself,
+            type(None): _itself,
+        }
 
-    def text(self, value: str) -> str:
-        """Returns the canonical form of a text, which may be a number's or a date's."""
-        if not self._plain_text and value and len(value) <= 2_100:
-            if self._numeric_text and (value[0] in "-0123456789") and (form := _numeral(value)) is not None:
+    def form(self, value: str | int | float | bool | None) -> Form:
+        """Returns the canonical form of a scalar; null and booleans stand for themselves."""
+        return self.by_class[value.__class__](value)
+
+    def _text(self, value: str) -> str:
+        """A text that may be a number or a date: both begin with a digit or a minus sign."""
+        if value and value[0] in "0123456789-" and len(value) <= LONGEST:
+            if self._numeric_text and (form := _numeral(value)) is not None:
                 return form
-            if self._dates is not None and 10 <= len(value) <= 120:
-                moment = _moment(value, self._dates)
-                if moment is not None:
-                    return moment
+            if self._moment is not None and value[4:5] == "-" and (form := self._moment(value)) is not None:
+                return form
         return "s" + value
 
-    def form(self, value: object) -> str | bool | None:
-        """Returns the canonical form of any scalar; null and booleans stand for themselves."""
-        if isinstance(value, str):
-            return self.text(value)
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, (int, float)):
-            return number(value)
-        raise TypeError(f"{type(value).__name__} is no scalar of JSON")
-
-    def close(self, left: str, right: str) -> bool:
-        """Returns whether two numbers in canonical form are equal within the tolerance."""
+    def close(self, left: str, right: str) -> str | None:
+        """Returns the rule by which two numbers in canonical form are equal within a tolerance, if there is one."""
         one, other = Decimal(left[1:]), Decimal(right[1:])
         difference = _EXACT.abs(_EXACT.subtract(one, other))
         if difference <= self._absolute:
-            return True
-        return bool(self._relative) and difference <= _EXACT.multiply(
-            self._relative, max(_EXACT.abs(one), _EXACT.abs(other))
-        )
+            return "absolute_tolerance"
+        larger = max(_EXACT.abs(one), _EXACT.abs(other))
+        if self._relative and difference <= _EXACT.multiply(self._relative, larger):
+            return "relative_tolerance"
+        return None

@@ -42,8 +42,8 @@ class Plan:
     """
 
     members: list[tuple[str | None, str | None, int, bool]]
-    renamed: dict[Rule, tuple[str, str]]
-    counts: dict[Rule, int]
+    renamed: dict[str, tuple[str, str]]
+    counts: dict[str, int]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Waiting:
     right: list[Any]
     places: tuple[Place, Place]
     state: int
-    rule: Rule
+    rule: str
     findings: Findings
 
 
@@ -80,6 +80,8 @@ class Walker:
         )
         self.canonical = Canonical(rules, names=self.names, states=self.states, scalars=self.scalars)
         self._rules = rules
+        self._forms = self.scalars.by_class
+        self._tolerant = rules.has_tolerance
         self._ids = IdMap(len(rules.ids))
         self._mapped = [rule.treat == "map" for rule in rules.ids]
         self._plans: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Plan] = {}
@@ -180,25 +182,25 @@ class Walker:
         return None
 
     def _scalar(self, left: Any, right: Any, places: tuple[Place, Place], findings: Findings) -> None:
-        kinds = _kind(left), _kind(right)
+        kinds = _KINDS[left.__class__], _KINDS[right.__class__]
         if kinds[0] == kinds[1] and left == right:
             return
-        if kinds[0] in _CONTAINERS or kinds[1] in _CONTAINERS:
+        make_one, make_other = self._forms.get(left.__class__), self._forms.get(right.__class__)
+        if make_one is None or make_other is None:
             findings.differ(places, (left, right), "type")
             return
-        one, other = self.scalars.form(left), self.scalars.form(right)
-        numbers = isinstance(one, str) and isinstance(other, str) and one[0] == other[0] == "n"
-        if one == other and one.__class__ is other.__class__:
-            assert isinstance(one, str)
-            findings.accept(Rule.DATES if one[0] == "d" else Rule.NUMERIC_TEXT, places, (left, right))
-        elif numbers and self._rules.has_tolerance and self.scalars.close(str(one), str(other)):
-            findings.accept(Rule.TOLERANCE, places, (left, right))
-            if "string" in kinds:
-                findings.accept(Rule.NUMERIC_TEXT, places, (left, right))
-        else:
-            hint = None if findings.full else scalar_hint(left, right)
-            kind = "value" if kinds[0] == kinds[1] else "type"
-            findings.differ(places, (left, right), kind, hint)
+        one, other = make_one(left), make_other(right)
+        if one.__class__ is str and other.__class__ is str:
+            if one == other:
+                findings.accept(Rule.DATES if one[0] == "d" else Rule.NUMERIC_TEXT, places, (left, right))
+                return
+            if self._tolerant and one[0] == "n" and other[0] == "n" and (rule := self.scalars.close(one, other)):
+                findings.accept(rule, places, (left, right))
+                if "string" in kinds:
+                    findings.accept(Rule.NUMERIC_TEXT, places, (left, right))
+                return
+        hint = None if findings.full else scalar_hint(left, right)
+        findings.differ(places, (left, right), "value" if kinds[0] == kinds[1] else "type", hint)
 
     def _identifier(self, left: Any, right: Any, places: tuple[Place, Place], kind: int, findings: Findings) -> None:
         one, other = str(self.scalars.form(left)), str(self.scalars.form(right))
@@ -256,7 +258,7 @@ class Walker:
             findings.differ(places, (len(left), len(right)), "length")
         if marks.unordered:
             try:
-                return self._multiset(left, right, places, state, Rule(marks.unordered), findings)
+                return self._multiset(left, right, places, state, marks.unordered, findings)
             except TooDeepError:
                 findings.not_compared.append("rows nested deeper than 100 levels were compared in order")
         return self._elements(left, right, state)
@@ -282,7 +284,7 @@ class Walker:
             yield index, index, one, other, step
 
     def _multiset(
-        self, left: list[Any], right: list[Any], places: tuple[Place, Place], state: int, rule: Rule, findings: Findings
+        self, left: list[Any], right: list[Any], places: tuple[Place, Place], state: int, rule: str, findings: Findings
     ) -> Iterator[Pair]:
         step = self.states.step(state, ELEMENT)
         close = None
@@ -325,7 +327,15 @@ def strict_walker() -> Walker:
     return Walker(STRICT)
 
 
-_CONTAINERS: Final = frozenset({"object", "array"})
+_KINDS: Final[dict[type, str]] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
 
 
 def _members(
@@ -354,23 +364,11 @@ def _is_id(value: Any) -> bool:
     return isinstance(value, (str, int, float)) and not isinstance(value, bool)
 
 
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, (int, float)):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
-
-
 def _ignored(marks: Marks) -> None:
     marks.ignored = True
 
 
-def _unordered(rule: Rule) -> Callable[[Marks], None]:
+def _unordered(rule: str) -> Callable[[Marks], None]:
     def mark(marks: Marks) -> None:
         marks.unordered = marks.unordered or rule
 
