@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from sandbox.errors import ConfigurationError
 from sandbox.models import ENVIRONMENT_NAME, Isolation, Model, Outcome, ResultExpectation, check_relative_path
+from sandbox.profile_steps import with_step_files
 
 NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,49}")
 
@@ -94,6 +95,8 @@ class Framework(Model):
         environment: Further environment of the program.
         phases: What to do, in order.
         result: Whether a result file must be there in the end.
+        snapshot: ``shared`` with the profile's other templates, or ``own``: what takes long to prepare is prepared
+            for those who use it. See ``Profile.prepared_for``.
     """
 
     description: str = ""
@@ -103,6 +106,7 @@ class Framework(Model):
     environment: dict[str, str] = Field(default_factory=dict)
     phases: tuple[Phase, ...] = Field(min_length=1)
     result: ResultExpectation = ResultExpectation.OPTIONAL
+    snapshot: Literal["shared", "own"] = "shared"
 
     @field_validator("entry_point")
     @classmethod
@@ -195,6 +199,16 @@ class Profile(Model):
             raise ValueError(f"default_framework {self.default_framework!r} is none of frameworks: {known}")
         return self
 
+    @model_validator(mode="after")
+    def _names_of_own_snapshots_fit(self) -> Self:
+        for name, framework in self.frameworks.items():
+            if framework.snapshot == "own" and not NAME.fullmatch(f"{self.type}-{name}"):
+                raise ValueError(
+                    f"the snapshot of framework {name!r} is named after {self.type}-{name}; "
+                    "use 1 to 50 lower-case letters, digits and dashes"
+                )
+        return self
+
     @property
     def snapshot_name(self) -> str:
         """Name of the snapshot sandboxes are cloned from."""
@@ -219,8 +233,27 @@ class Profile(Model):
             )
         return chosen, self.frameworks[chosen]
 
+    def prepared_for(self, framework: str | None) -> Profile:
+        """Returns the profile whose snapshot has a framework.
+
+        That is this profile, unless the framework has a snapshot of its own: then it is one with that framework alone
+        and the type ``<type>-<framework>``, so that snapshot and shared sandbox have names of their own.
+
+        Raises:
+            ConfigurationError: There is no such framework; the text lists those there are.
+        """
+        name, template = self.framework(framework)
+        if template.snapshot == "shared":
+            return self
+        alone = template.model_copy(update={"snapshot": "shared"})
+        return self.model_copy(
+            update={"type": f"{self.type}-{name}", "default_framework": name, "frameworks": {name: alone}}
+        )
+
     def dockerfile(self, environment: Mapping[str, str]) -> str:
         """Returns the snapshot's definition: image, environment, set-up steps of profile and frameworks.
+
+        Frameworks with snapshots of their own are left out; see ``prepared_for``.
 
         Args:
             environment: The caller's environment, read for the names in ``setup_variables`` only.
@@ -230,8 +263,9 @@ class Profile(Model):
             lines.append(f"ENV {name}={_quoted(environment.get(name, default))}")
         lines += [f"ENV {name}={_quoted(value)}" for name, value in sorted(self.environment.items())]
         lines += [f"RUN {step.rstrip()}" for step in self.setup]
-        for name in sorted(self.frameworks):
-            lines += [f"RUN {step.rstrip()}" for step in self.frameworks[name].setup]
+        for _, framework in sorted(self.frameworks.items()):
+            if framework.snapshot == "shared":
+                lines += [f"RUN {step.rstrip()}" for step in framework.setup]
         return "\n".join(lines) + "\n"
 
     def definition_hash(self, environment: Mapping[str, str]) -> str:
@@ -276,7 +310,8 @@ def load_profile_file(path: Path) -> Profile:
         raise ConfigurationError(f"cannot read the profile file {path}: {error}", field="profile") from None
     if not isinstance(data, dict):
         raise ConfigurationError(f"the profile file {path} must hold a table of fields", field="profile")
-    return parse_profile(data, origin=str(path))
+    steps = with_step_files(data, read=lambda name: (path.parent / name).read_text(encoding="utf-8"), origin=str(path))
+    return parse_profile(steps, origin=str(path))
 
 
 def builtin_profile_names() -> tuple[str, ...]:
@@ -294,5 +329,8 @@ def builtin_profile(name: str) -> Profile:
     names = builtin_profile_names()
     if name not in names:
         raise ConfigurationError(f"no profile {name!r}", field="profile", remedy=f"Built in: {', '.join(names)}.")
-    text = resources.files("sandbox").joinpath("builtin", f"{name}.toml").read_text(encoding="utf-8")
-    return parse_profile(tomllib.loads(text), origin=f"the built-in {name}.toml")
+    folder = resources.files("sandbox").joinpath("builtin")
+    origin = f"the built-in {name}.toml"
+    data = tomllib.loads(folder.joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    steps = with_step_files(data, read=lambda file: folder.joinpath(file).read_text(encoding="utf-8"), origin=origin)
+    return parse_profile(steps, origin=origin)

@@ -22,6 +22,8 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "msbuild": parse_csc,
     "python": parse_python,
     "jvm": parse_jvm,
+    "maven": parse_javac,
+    "spring": parse_jvm,
     "dotnet": parse_dotnet,
 }
 """Parsers by the name that ``Phase.diagnostics`` uses."""

@@ -9,14 +9,31 @@ import pytest
 from sandbox.diagnostics import PARSERS
 from sandbox.local.control.dockerfile import Env, Run, parse
 from sandbox.models import Outcome
-from sandbox.profiles import Profile, builtin_profile, builtin_profile_names
+from sandbox.profiles import Framework, Profile, builtin_profile, builtin_profile_names
 
 NAMES = builtin_profile_names()
+SPRING = ("spring-data-mongodb", "spring-data-neo4j")
+PREPARED = [
+    *((name, None) for name in NAMES),
+    *(
+        (name, key)
+        for name in NAMES
+        for key, item in builtin_profile(name).frameworks.items()
+        if item.snapshot == "own"
+    ),
+]
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=PREPARED, ids=lambda pair: "-".join(filter(None, pair)))
 def profile(request: pytest.FixtureRequest) -> Profile:
-    return builtin_profile(request.param)
+    """Each profile as snapshots are made of it: with the frameworks that share one, and with each that has its own."""
+    name, framework = request.param
+    return builtin_profile(name).prepared_for(framework)
+
+
+def frameworks_of(profile: Profile) -> dict[str, Framework]:
+    """The frameworks that the profile's snapshot has."""
+    return {name: item for name, item in profile.frameworks.items() if item.snapshot == "shared"}
 
 
 def test_there_are_three() -> None:
@@ -27,7 +44,7 @@ def test_there_are_three() -> None:
     ("name", "type_", "image", "frameworks"),
     [
         ("dotnet", "dotnet-10-sandbox", "mcr.microsoft.com/dotnet/sdk:10.0", {"plain", "efcore", "dapper"}),
-        ("java", "java-25-sandbox", "bellsoft/liberica-openjdk-debian:25-cds", {"plain"}),
+        ("java", "java-25-sandbox", "bellsoft/liberica-openjdk-debian:25-cds", {"plain", *SPRING}),
         ("python", "python-3-sandbox", "python:3.13-slim", {"plain"}),
     ],
 )
@@ -40,6 +57,16 @@ def test_names_and_images(name: str, type_: str, image: str, frameworks: set[str
     assert profile.default_framework == "plain"
 
 
+@pytest.mark.parametrize("framework", SPRING)
+def test_spring_has_snapshots_of_its_own_so_that_plain_java_does_not_wait_for_them(framework: str) -> None:
+    java = builtin_profile("java")
+    prepared = java.prepared_for(framework)
+    assert prepared.snapshot_name == f"validation-snapshot-java-25-sandbox-{framework}"
+    assert prepared.sandbox_name == f"validation-sandbox-java-25-sandbox-{framework}"
+    assert java.prepared_for("plain") is java
+    assert "mvn" not in java.dockerfile({})
+
+
 def test_idle_sandboxes_stop_after_an_hour_and_programs_reach_no_network(profile: Profile) -> None:
     assert profile.auto_stop_minutes == 60
     assert profile.network.mode == "none"
@@ -49,7 +76,7 @@ def test_the_definition_can_be_built_by_every_runtime(profile: Profile) -> None:
     definition = parse(profile.dockerfile({}))
     assert definition.image == profile.image
     steps = [step for step in definition.instructions if isinstance(step, Run)]
-    assert len(steps) == len(profile.setup) + sum(len(item.setup) for item in profile.frameworks.values())
+    assert len(steps) == len(profile.setup) + sum(len(item.setup) for item in frameworks_of(profile).values())
     for step in steps:
         assert step.script is not None, "a step is one here-document, whose word names it in build logs"
         assert re.search(r"<<'[A-Z][A-Z_]+'$", step.text), step.text
@@ -92,7 +119,7 @@ def test_a_build_that_fails_is_a_compile_error_and_a_run_that_fails_a_runtime_er
 
 def test_every_phase_command_is_one_that_the_snapshot_brings(profile: Profile) -> None:
     definition = profile.dockerfile({})
-    for framework in profile.frameworks.values():
+    for framework in frameworks_of(profile).values():
         for phase in framework.phases:
             program = phase.command.split()[0]
             assert f"cat > {program} <<'EOF'" in definition
@@ -106,6 +133,8 @@ def test_no_address_of_a_package_index_is_named(profile: Profile) -> None:
 def test_programs_that_must_write_a_result_are_those_of_object_mappers() -> None:
     rules = {name: item.result.value for name, item in builtin_profile("dotnet").frameworks.items()}
     assert rules == {"plain": "optional", "efcore": "required", "dapper": "required"}
+    rules = {name: item.result.value for name, item in builtin_profile("java").frameworks.items()}
+    assert rules == {"plain": "optional", **dict.fromkeys(SPRING, "required")}
 
 
 def test_the_package_source_is_the_only_thing_taken_from_the_callers_environment() -> None:

@@ -45,9 +45,11 @@ class Machine:
             (self.root / directory / "sdk" / version).mkdir(parents=True)
         return self.root / directory
 
-    def set_up(self, profile: str, step: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def set_up(
+        self, profile: str, step: str, *, framework: str | None = None, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         """Runs one step of a profile as if this directory were the root of the machine."""
-        steps = parse(builtin_profile(profile).dockerfile({})).instructions
+        steps = parse(builtin_profile(profile).prepared_for(framework).dockerfile({})).instructions
         script = next(item.script for item in steps if isinstance(item, Run) and f"'{step}'" in item.text)
         assert script is not None
         for path in ("/opt/", "/usr/", "/lib/"):
@@ -161,8 +163,18 @@ def test_a_package_source_goes_into_the_settings_as_text(machine: Machine) -> No
     assert '<clear /><add key="chosen" value="feed://host/v3?a=1&amp;b=&quot;2&quot;" />' in settings
 
 
-def test_missing_maven_is_told_and_no_more(machine: Machine) -> None:
+def test_missing_maven_is_told_with_the_remedy(machine: Machine) -> None:
     machine.program("bin/id", "echo 1000")
-    done = machine.set_up("java", "INSTALL_MAVEN")
-    assert done.returncode == 0
-    assert done.stdout.startswith("warning: Maven is missing")
+    done = machine.set_up("java", "FIND_MAVEN", framework="spring-data-mongodb", UOM_MAVEN_MIRROR="")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == "Maven of version 3.8 or newer is needed; found: none."
+    assert "apt-get install maven" in done.stderr
+
+
+def test_a_mirror_of_maven_goes_into_the_settings_as_text(machine: Machine) -> None:
+    machine.program("bin/mvn")
+    done = machine.set_up("java", "FIND_MAVEN", framework="spring-data-neo4j", UOM_MAVEN_MIRROR="feed://host/?a=1&b=<2")
+    assert done.returncode == 0, done.stderr
+    assert "host" not in done.stdout
+    settings = (machine.root / "opt/uom/maven/settings.xml").read_text()
+    assert "<mirrorOf>*</mirrorOf><url>feed://host/?a=1&amp;b=&lt;2</url>" in settings
