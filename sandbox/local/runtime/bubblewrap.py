@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from .agent_box import HOME, AgentBox, BoxParts
 from .base import build_base, toolchain_fingerprint
 from .box import BubblewrapBox
 from .command_line import BoxMounts
 from .disk_watch import DiskWatch
+from .environment import base_environment
 from .errors import BoxLostError, RuntimeFault, RuntimeUnavailableError
 from .interface import BoxSpec, Runtime
 from .kit import build_kit
@@ -108,7 +110,7 @@ class BubblewrapRuntime(Runtime):
             self._disks.discard_others(self._base)
             self._disks.discard_others(self._kit.directory)
             self._disks.empty_trash()
-            self._disk_watch = DiskWatch(self._disks, root=self._places.root)
+            self._disk_watch = DiskWatch(root=self._places.root)
             self._watch = asyncio.create_task(self._disk_watch.run(), name="disk watch")
             await self._probe()
         except BaseException:
@@ -264,7 +266,7 @@ class BubblewrapRuntime(Runtime):
         proxy: BoxProxy,
         lock: BoxLock,
     ) -> BubblewrapBox:
-        async def ended(box: BubblewrapBox) -> None:
+        async def ended(box: AgentBox) -> None:
             self._disk_watch.remove(box)
             self._boxes.pop(spec.box_id, None)
             await limits.remove()
@@ -272,19 +274,20 @@ class BubblewrapRuntime(Runtime):
             forget(self._places.state / f"{spec.box_id}.json")
             lock.release()
 
-        box = BubblewrapBox(
-            spec,
-            process=launch.process,
+        paths = [path for toolchain in self._toolchains for path in toolchain.search_paths]
+        parts = BoxParts(
+            spec=spec,
             channel=launch.channel,
-            limits=limits,
-            paths=[path for toolchain in self._toolchains for path in toolchain.search_paths],
+            account=limits,
+            surroundings=base_environment(HOME, paths=paths),
             proxy=proxy,
             pipes=self._pipes,
             measure_disk=lambda: self._disks.measure(mounts.upper),
             on_end=ended,
         )
+        box = BubblewrapBox(parts, process=launch.process)
         self._boxes[spec.box_id] = box
-        self._disk_watch.add(box, mounts.upper)
+        self._disk_watch.add(box, measure=parts.measure_disk)
         return box
 
     async def freeze(self, box_id: str, layer_id: str) -> int:

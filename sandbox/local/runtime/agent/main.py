@@ -12,9 +12,10 @@ import gc
 import os
 import select
 import sys
+from _socket import AF_UNIX, SOCK_STREAM, socket
 
 from . import survey
-from .kernel import set_reachable
+from .kernel import install_filter, set_reachable
 from .listener import listen
 from .shell import ShellSupervisor, find_shell
 from .supervisor import ProgramSupervisor, Supervisor
@@ -225,15 +226,21 @@ class Agent:
 
 
 def main() -> None:
-    """Takes the control descriptor from the command line and serves it."""
+    """Takes the control channel from the command line and serves it.
+
+    First argument: the number of an open descriptor, or the path of the socket at which the server listens. Second, if
+    there is one: the file of a system call filter, for a box that was made without it.
+    """
     # Objects made so far live for ever: without the collector looking at them, forks share their pages.
     gc.disable()
     gc.freeze()
     # No program of the box may write the memory of its warden.
     set_reachable(False)
-    wire = Wire(int(sys.argv[1]))
+    wire = Wire(_control(sys.argv[1]))
     try:
         os.set_inheritable(wire.fileno(), False)
+        if len(sys.argv) > 2:
+            _restrict(sys.argv[2])
         wire.send({"ready": os.getpid()})
         null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         for number in (0, 1, 2):
@@ -243,3 +250,19 @@ def main() -> None:
         # Nobody else can tell why a box has gone.
         wire.send({"event": "fault", "text": f"{type(error).__name__}: {error}"[:1000]})
     os._exit(0)
+
+
+def _control(word: str) -> int:
+    if word.isdigit():
+        return int(word)
+    control = socket(AF_UNIX, SOCK_STREAM)
+    control.connect(word)
+    return control.detach()
+
+
+def _restrict(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        install_filter(os.read(descriptor, 65536))
+    finally:
+        os.close(descriptor)
