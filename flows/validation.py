@@ -191,9 +191,9 @@ async def validate(
     call, in_process = CALL.get(), True
     CALL.set(None)
     if call is None:
-        call, in_process = await _call_from(parameters), False
+        call, in_process = await call_from_parameters(parameters), False
     chosen = call.profile or await choose_profile(call.request.profile, logger=logger)
-    flow_run_id = _flow_run_id()
+    flow_run_id = current_flow_run_id()
     framework_name, _ = chosen.framework(call.request.framework)
     PUBLISHER.rename_flow_run(flow_run_id, f"validate-{chosen.name}-{framework_name}-{call.request.thread_id}")
     verdict = await _run(call, profile=chosen, framework=framework_name, flow_run_id=flow_run_id)
@@ -268,8 +268,15 @@ async def _run_phase(running: Running, phase: Phase, profile: str) -> PhaseResul
     return execution.result()
 
 
-async def _call_from(parameters: Mapping[str, Any]) -> Call:
-    """Makes the call of a run that a deployment started: nothing but parameters and blocks."""
+async def call_from_parameters(parameters: Mapping[str, Any]) -> Call:
+    """Makes the call of a run that a deployment started: nothing but parameters and blocks.
+
+    Args:
+        parameters: All parameters of ``validate`` by name.
+
+    Raises:
+        ConfigurationError: A parameter or block is wrong; the text names it.
+    """
     secrets: dict[str, SecretStr] = {}
     for variable, name in parameters["secret_blocks"].items():
         secrets[variable] = await _secret(variable, name)
@@ -295,7 +302,8 @@ async def _secret(variable: str, name: str) -> SecretStr:
     return SecretStr(value)
 
 
-def _flow_run_id() -> UUID:
+def current_flow_run_id() -> UUID:
+    """Returns the id of the flow run whose body calls this."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         raise RuntimeError("the flow body runs outside a flow run")
