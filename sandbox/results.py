@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from daytona import DaytonaFileNotFoundError
 from pydantic import JsonValue
 
+from sandbox.errors import SandboxError
 from sandbox.faults import is_missing, status_of, translated
 from sandbox.json_text import JsonTextError, parse_json
 from sandbox.models import Outcome
@@ -34,6 +35,7 @@ MAX_UNEXPECTED: Final = 50
 THREAD_BYTES: Final = 256 * 1024
 """A file beyond this size is parsed in a thread, so that other runs go on."""
 
+_KINDS: Final = {"link": "a symbolic link", "directory": "a directory", "missing": "a file that has vanished"}
 _JSON_PATH: Final = re.compile(r"^JSON_PATH=(?P<path>\S.*?)\s*$", re.MULTILINE)
 
 
@@ -74,6 +76,8 @@ async def read_result(
         try:
             listed = await sandbox.fs.list_files(workspace.results, request_timeout=REQUEST_SECONDS)
         except Exception as error:
+            if _is_locked(error):
+                return Reading(problem=_invalid("the results directory cannot be read: permission denied"))
             if not isinstance(error, DaytonaFileNotFoundError) and status_of(error) != 400:
                 raise
             # The program has removed the directory, or put a file in its place; the sandbox itself answers.
@@ -96,13 +100,21 @@ async def read_result(
     if found.size > limit:
         too_large = _invalid(f"the result file has {found.size} bytes; the limit is {limit}")
         return Reading(path=path, problem=too_large, unexpected=unexpected)
-    data, status = await asyncio.gather(
-        _download(sandbox, path, limit=limit, size=found.size), read_status(sandbox, workspace, phase)
-    )
+    try:
+        data, status = await asyncio.gather(
+            _download(sandbox, path, limit=limit, size=found.size), read_status(sandbox, workspace, phase)
+        )
+    except SandboxError as error:
+        if not _is_locked(error):
+            raise
+        locked = _invalid("the result file cannot be read: permission denied")
+        return Reading(path=path, problem=locked, unexpected=unexpected)
     if path == workspace.result and status.result_kind not in (None, "file"):
         return Reading(
             path=path,
-            problem=_invalid(f"the result must be a plain file, not a {status.result_kind}"),
+            problem=_invalid(
+                f"the result must be a plain file, not {_KINDS.get(status.result_kind, 'something else')}"
+            ),
             unexpected=unexpected,
         )
     if data is None:
@@ -120,12 +132,12 @@ async def read_result(
 
 
 async def read_status(sandbox: AsyncSandbox, workspace: Workspace, phase: str) -> Status:
-    """Reads the phase script's note; an empty one when there is none."""
+    """Reads the phase script's note; an empty one when there is none that can be read, which is the program's doing."""
     with translated(STEP, sandbox=sandbox.name, toolbox=True):
         try:
             note = await bounded(sandbox.fs.download_file(workspace.status(phase)))
         except Exception as error:
-            if is_missing(error) or isinstance(error, DaytonaFileNotFoundError):
+            if is_missing(error) or isinstance(error, DaytonaFileNotFoundError) or status_of(error) in (400, 403):
                 return Status()
             raise
     return Status.parse((note or b"")[:4096].decode("utf-8", "replace"))
@@ -147,6 +159,11 @@ async def _download(sandbox: AsyncSandbox, path: str, *, limit: int, size: int) 
             finally:
                 await stream.aclose()  # type: ignore[attr-defined]
     return bytes(received)
+
+
+def _is_locked(error: BaseException) -> bool:
+    """True for a 403. The key has just opened the session with the same right, so the file's mode is meant."""
+    return status_of(error) == 403
 
 
 def _printed_name(printed: str, workspace: Workspace) -> str | None:

@@ -42,6 +42,9 @@ async def test_a_result_is_read_and_other_files_are_listed(daytona: AsyncDaytona
         ("ln -s /etc/passwd $UOM_RESULT_FILE", Outcome.RESULT_INVALID, ["link"]),
         ("mkfifo $UOM_RESULT_FILE", Outcome.RESULT_INVALID, ["plain file"]),
         (": > $UOM_RESULT_FILE", Outcome.RESULT_INVALID, ["empty"]),
+        ("echo '{}' > $UOM_RESULT_FILE; chmod 000 $UOM_RESULT_FILE", Outcome.RESULT_INVALID, ["permission denied"]),
+        ("echo '{}' > $UOM_RESULT_FILE; chmod 000 $UOM_RESULTS_DIR", Outcome.RESULT_INVALID, ["permission denied"]),
+        ("echo '{}' > $UOM_RESULT_FILE; chmod 000 $UOM_WORKSPACE", Outcome.RESULT_INVALID, ["permission denied"]),
         ('printf \'{"q": {"avg": NaN}}\' > $UOM_RESULT_FILE', Outcome.RESULT_INVALID, ["NaN", "$.q.avg"]),
         ("printf '{\"q\": [1, 2' > $UOM_RESULT_FILE", Outcome.RESULT_INVALID, ["half-written", "ended with 0"]),
         ("printf '{\\000\"\\000' > $UOM_RESULT_FILE", Outcome.RESULT_INVALID, ["UTF-16"]),
@@ -130,3 +133,10 @@ async def test_a_large_result_is_read(daytona: AsyncDaytona) -> None:
         > $UOM_RESULT_FILE"""
     result = await run(daytona, command)
     assert result.result == list(range(200_000))
+
+
+async def test_a_spoilt_note_of_the_phase_does_not_hide_the_verdict(daytona: AsyncDaytona) -> None:
+    profile = shell_profile("rm -f .uom/one.status; mkdir .uom/one.status; exit 3")
+    result = await validate(daytona, profile)
+    assert result.outcome is Outcome.RUNTIME_ERROR, result
+    assert result.phases[0].exit_code == 3
