@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sandbox.diagnostics import find_diagnostics
-from sandbox.errors import SandboxError
+from sandbox.errors import SandboxError, SandboxLostError, SandboxSpoiltError
 from sandbox.events import DIAGNOSTIC, PHASE_FINISHED, PHASE_STARTED, EventStream
 from sandbox.execution import PhaseRun, Session
 from sandbox.models import Diagnostic, Isolation, Outcome, PhaseResult, ValidationRequest
@@ -59,16 +59,20 @@ class Attempt:
         task: What is executed.
         sandbox: Where.
         events: Told of phases, output and findings.
+        repeated: Whether this is the second execution, whose verdict stands whatever state the sandbox is in.
     """
 
-    def __init__(self, task: Task, sandbox: AsyncSandbox, *, events: EventStream) -> None:
+    def __init__(self, task: Task, sandbox: AsyncSandbox, *, events: EventStream, repeated: bool = False) -> None:
         self.sandbox = sandbox
+        self.disk_full = False
+        """Whether a phase was ended because the disk was full: of no use to anybody afterwards."""
         self.results: list[PhaseResult] = []
         self.verdicts: list[Verdict] = []
         self.diagnostics: list[Diagnostic] = []
         self.warnings: list[str] = []
         self._task = task
         self._events = events
+        self._repeated = repeated
         self.workspace = workspace_of(task.request)
         self._share = share_of(
             task.profile, memory_gib=sandbox.memory, cpu=sandbox.cpu, shared=task.isolation is not Isolation.RUN
@@ -121,11 +125,17 @@ class Attempt:
         await self._started().stream()
 
     async def finish(self) -> PhaseResult:
-        """Waits until ``stream`` has ended and returns how the phase went."""
+        """Waits until ``stream`` has ended and returns how the phase went.
+
+        Raises:
+            SandboxLostError: It could not be started, or the disk was full before it was.
+        """
         run = self._started()
         await run.wait()
         status = Status()
-        if run.stop is None and run.exit is not None and run.exit.code != 0:
+        if run.exit is not None:
+            self._check_sandbox(run)
+        if run.stop is None and run.exit is not None and run.exit.code != 0 and not self.disk_full:
             status = await read_status(self.sandbox, self.workspace, run.phase.name)
         stdout, stderr = run.stdout.output, run.stderr.output
         facts = Facts(
@@ -219,6 +229,18 @@ class Attempt:
         if self._run is not None:
             await self._run.cancel()
             self._run = None
+
+    def _check_sandbox(self, run: PhaseRun) -> None:
+        assert run.exit is not None
+        if run.exit.code < 0:
+            # No program exits so: the platform's word for a command that its shell did not take.
+            raise SandboxLostError(
+                f"the phase {run.phase.name} could not be started: {run.stderr.text.strip()}", sandbox=self.sandbox.name
+            )
+        if run.exit.reason == "disk":
+            self.disk_full = True
+            if not (self.results or self._repeated or self._task.isolation is Isolation.RUN):
+                raise SandboxSpoiltError("its disk was full", sandbox=self.sandbox.name)
 
     def _started(self) -> PhaseRun:
         if self._run is None:

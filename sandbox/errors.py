@@ -181,6 +181,12 @@ class SandboxLostError(SandboxError, ConnectionError):
     retry = RetryClass.SOON
 
 
+class SandboxSpoiltError(SandboxLostError):
+    """Former programs have left the sandbox in a state that a restart would not change, such as a full disk."""
+
+    code = "sandbox_spoilt"
+
+
 class ClientClosedError(SandboxError, RuntimeError):
     """A client of the platform was used after its context had ended; keep the context open around every use."""
 

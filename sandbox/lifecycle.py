@@ -22,6 +22,7 @@ from sandbox.errors import (
     RetryClass,
     SandboxError,
     SandboxLostError,
+    SandboxSpoiltError,
     WaitTimeoutError,
 )
 from sandbox.faults import fault, is_conflict, is_missing, translated
@@ -135,6 +136,8 @@ class Lifecycle:
     async def heal(self, error: SandboxError) -> AsyncSandbox:
         """The sandbox does not answer: restarts it once, then replaces it; ends with a started one.
 
+        One that is spoilt is replaced at once.
+
         Args:
             error: How the fault showed.
         """
@@ -142,7 +145,9 @@ class Lifecycle:
         if sandbox is None:
             self._recoveries.append(f"The sandbox {self._wanted.name} had vanished; it was made again.")
         elif sandbox_state(sandbox.state) is SandboxState.STARTED:
-            if self._restarted:
+            if isinstance(error, SandboxSpoiltError):
+                await self._replace(sandbox, f"was spoilt ({error.message})", zombie=False)
+            elif self._restarted:
                 await self._replace(sandbox, f"did not answer after a restart ({error.message})")
             else:
                 self._restarted = True
@@ -152,6 +157,8 @@ class Lifecycle:
 
     async def lost(self, error: SandboxError) -> SandboxError:
         """Returns what a fault during a run means: the loss of the sandbox with its last state, or the fault itself."""
+        if isinstance(error, SandboxSpoiltError):
+            return error
         try:
             sandbox = await self._read()
         except SandboxError:

@@ -156,7 +156,7 @@ class Validation:
                 await slots.take(events=self._events, name=self._name)
             self._slots = slots
         for opening in range(1, OPENINGS + 1):
-            attempt = Attempt(self._task, self._sandbox, events=self._events)
+            attempt = Attempt(self._task, self._sandbox, events=self._events, repeated=self._repeated)
             try:
                 await attempt.open()
             except SandboxError as error:
@@ -280,7 +280,9 @@ class Validation:
         return True
 
     async def close(self) -> None:
-        """Ends whatever runs, deletes the session, gives the place back, deletes a sandbox of one run.
+        """Ends whatever runs, deletes the session, gives the place back.
+
+        A sandbox of one run is deleted, and so is one whose disk is full.
 
         May be called twice. Bounded in time; callers shield it from cancellation (``cleanup.to_the_end``).
         """
@@ -292,7 +294,8 @@ class Validation:
                     await attempt.forget()
                 else:
                     await asyncio.gather(attempt.end(tidy=True), end_abandoned_sessions(attempt.sandbox))
-            if self.isolation is Isolation.RUN and sandbox is not None:
+            full = attempt is not None and attempt.disk_full
+            if (full or self.isolation is Isolation.RUN) and sandbox is not None:
                 await self._delete(sandbox)
         finally:
             if self._slots is not None:

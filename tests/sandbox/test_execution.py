@@ -191,6 +191,24 @@ async def test_a_program_that_takes_all_memory_is_told_so(daytona: AsyncDaytona)
     assert result.phases[0].signal == 9
 
 
+async def test_a_program_that_fills_the_disk_spoils_no_later_run(daytona: AsyncDaytona) -> None:
+    full = await validate(daytona, shell_profile("head -c 1300M /dev/zero > /sandbox/fill; sleep 20"))
+    assert full.outcome is Outcome.RUNTIME_ERROR, full
+    assert "disk" in full.message
+    after = await validate(daytona, shell_profile("test ! -e /sandbox/fill"))
+    assert after.passed, after
+
+
+async def test_a_disk_filled_by_another_run_is_not_the_programs_failure(daytona: AsyncDaytona) -> None:
+    profile = shell_profile("sleep 0.5; echo fine > mine; cat mine; sleep 1")
+    assert (await validate(daytona, profile)).passed
+    sandbox = await daytona.get(profile.sandbox_name)
+    await sandbox.process.exec("head -c 1300M /dev/zero > /sandbox/fill; sleep 2")
+    result = await validate(daytona, shell_profile("head -c 9M /dev/zero > mine; sleep 1; echo fine"))
+    assert result.passed, result
+    assert any("disk" in sentence for sentence in result.recoveries)
+
+
 async def test_twenty_validations_share_one_sandbox(daytona: AsyncDaytona) -> None:
     profile = shell_profile('echo "$WHO" > mine; sleep 0.05; cat mine', type="twenty-sandbox", parallel=3)
     results = await asyncio.gather(
