@@ -13,10 +13,13 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, field_validator, model_validator
 
+from sandbox.request_checks import ENVIRONMENT_NAME as ENVIRONMENT_NAME
+from sandbox.request_checks import check_environment, utf8
+from sandbox.request_checks import check_relative_path as check_relative_path
+
 MAX_FILES: Final = 500
 MAX_REQUEST_BYTES: Final = 32 * 1024 * 1024
 IDENTIFIER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
-ENVIRONMENT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Outcome(StrEnum):
@@ -69,7 +72,10 @@ class Severity(StrEnum):
 class Model(BaseModel):
     """Base of our models: immutable, unknown fields are an error that names them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+    # An error that showed its input would show secrets.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", hide_input_in_errors=True
+    )
 
 
 class RunLimits(Model):
@@ -132,7 +138,7 @@ class ValidationRequest(Model):
         total = 0
         for path, content in files.items():
             check_relative_path(path)
-            total += len(content)
+            total += len(utf8(content, f"the file {path!r}"))
         if total > MAX_REQUEST_BYTES:
             raise ValueError(f"the files hold {total} bytes together; the limit is {MAX_REQUEST_BYTES}")
         for path in files:
@@ -140,6 +146,12 @@ class ValidationRequest(Model):
                 if str(parent) in files:
                     raise ValueError(f"{str(parent)!r} is a file and also a directory of {path!r}")
         return files
+
+    @field_validator("stdin")
+    @classmethod
+    def _stdin_is_text(cls, value: str | bytes | None) -> str | bytes | None:
+        utf8(value or "", "the text")
+        return value
 
     @field_validator("thread_id", "run_id")
     @classmethod
@@ -154,12 +166,12 @@ class ValidationRequest(Model):
     @field_validator("environment", "secrets")
     @classmethod
     def _environment_names(cls, values: dict[str, Any]) -> dict[str, Any]:
-        for name in values:
-            if not ENVIRONMENT_NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is not a name of an environment variable")
-            text = values[name].get_secret_value() if isinstance(values[name], SecretStr) else values[name]
-            if "\0" in text:
-                raise ValueError(f"the value of {name!r} holds a NUL byte, which no environment can carry")
+        check_environment(
+            {
+                name: value.get_secret_value() if isinstance(value, SecretStr) else value
+                for name, value in values.items()
+            }
+        )
         return values
 
     @model_validator(mode="after")
@@ -179,20 +191,6 @@ class ValidationRequest(Model):
                 "run_id": self.run_id or uuid.uuid4().hex,
             }
         )
-
-
-def check_relative_path(path: str) -> None:
-    """Checks that a path given by a caller stays inside the workspace.
-
-    Raises:
-        ValueError: The path is absolute, empty, has ``..``, ``.`` or empty parts, a backslash or control characters.
-    """
-    if not path or path.startswith("/") or "\\" in path or any(ord(c) < 32 or ord(c) == 127 for c in path):
-        raise ValueError(f"{path!r} must be a relative path with forward slashes")
-    if any(part in ("", ".", "..") for part in path.split("/")):
-        raise ValueError(f"{path!r} must not have empty, `.` or `..` parts")
-    if len(path.encode()) > 1024:
-        raise ValueError(f"the path {path[:40]!r}… is longer than 1024 bytes")
 
 
 class Diagnostic(Model):

@@ -9,7 +9,8 @@
 #   LEASE   until when the session is somebody's; read by other clients, not here
 #
 # Above this text stand the settings of the run: where things lie ($here, $workspace, $results, $result, $build, $home,
-# $tmp), its mark ($session), and the functions `defaults`, `variables` and `choose_command`.
+# $tmp), its mark ($session), a line end ($nl), and the functions `defaults`, `variables` and `choose_command`, which
+# take that line end as their argument.
 #
 # The exit code is the program's: 128 + n for signal n, 124 when LIMIT ended it. NAME.status tells what an exit code
 # cannot: time inside the sandbox, the kernel's count of out-of-memory kills, what lies where the result should be.
@@ -18,7 +19,7 @@
 phase=$1 limit=$2 grace=$3 values=$4 input=$5 fresh=$6
 exec 3<&0 </dev/null
 umask 022
-choose_command "$phase"
+choose_command "$nl"
 
 count_oom_kills() {
     oom=
@@ -44,22 +45,24 @@ count_oom_kills
 oom_before=$oom
 read -r started _ </proc/uptime
 (
-    defaults
-    if [ "$values" = values ]; then
-        while :; do
-            IFS= read -r line <&3 || { echo "the environment did not arrive" >&2; exit 125; }
-            [ "$line" != . ] || break
-            eval "$line"
-        done
-    fi
-    exec 3<&-
-    variables
     cd "$workspace" || exit 125
-    # timeout makes a process group of its own, whose id is its process id: that of this subshell.
-    if [ -n "$limiter" ]; then
-        exec "$limiter" -k "$grace" "$limit" /bin/sh -c "$command" "$phase" <"$input"
+    # Arguments, since the program's variables may have any of our names.
+    set -- "$nl" "$values" "$input" "$limiter" -k "$grace" "$limit" /bin/sh -c "$command" "$phase"
+    defaults "$1"
+    if [ "$2" = values ]; then
+        while :; do
+            IFS= read -r UOM_LINE <&3 || { echo "the environment did not arrive" >&2; exit 125; }
+            [ "$UOM_LINE" != . ] || break
+            eval "$UOM_LINE"
+        done
+        unset UOM_LINE
     fi
-    exec /bin/sh -c "$command" "$phase" <"$input"
+    exec 3<&- <"$3"
+    variables "$1"
+    shift 3
+    # timeout makes a process group of its own, whose id is its process id: that of this subshell.
+    [ -n "$1" ] || shift 4
+    exec "$@"
 ) &
 program=$!
 exec 3<&-

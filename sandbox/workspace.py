@@ -280,14 +280,14 @@ def _settings(workspace: Workspace, framework: Framework, variables: Mapping[str
             *(f"{name}={_quoted(value)}\n" for name, value in places.items()),
             f"defaults() {{\n:\n{assignments(framework.environment)}}}\n",
             f"variables() {{\n{assignments(variables)}}}\n",
-            f"choose_command() {{\ncase $1 in\n{''.join(commands)}esac\n}}\n",
+            f"choose_command() {{\ncase $phase in\n{''.join(commands)}esac\n}}\n",
         )
     )
 
 
 def _quoted(value: str) -> str:
-    # Line ends come from a variable, so that an assignment is one line and can be read as one.
-    return "'" + value.replace("'", "'\\''").replace("\n", "'\"$nl\"'") + "'"
+    # Line ends come from the first argument, so that an assignment is one line and can be read as one.
+    return "'" + value.replace("'", "'\\''").replace("\n", "'\"$1\"'") + "'"
 
 
 def _seconds(value: float) -> str:

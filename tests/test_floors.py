@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("flows", "blocks", "sandbox")
-GROUND = ("errors", "models", "events", "retry", "profiles", "profile_steps", "streaming")
+GROUND = ("errors", "models", "events", "retry", "profiles", "profile_steps", "streaming", "request_checks")
 
 
 def module_name(path: Path) -> str:
