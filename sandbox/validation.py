@@ -30,6 +30,7 @@ from sandbox.events import OUTCOME, RESULT, EventStream
 from sandbox.faults import fault, is_missing
 from sandbox.lifecycle import Lifecycle, Wanted
 from sandbox.models import (
+    Comparison,
     Isolation,
     Outcome,
     PhaseResult,
@@ -235,8 +236,10 @@ class Validation:
         )
         mask = self._task.mask
         message = mask.whole(verdict.message)
-        if reading is not None and reading.path is not None:
-            self._events.emit(RESULT, {"path": reading.path, "unexpected_files": list(reading.unexpected)})
+        path = None if reading is None or reading.path is None else mask.whole(reading.path)
+        unexpected = () if reading is None else tuple(map(mask.whole, reading.unexpected))
+        if path is not None:
+            self._events.emit(RESULT, {"path": path, "unexpected_files": list(unexpected)})
         self._events.emit(OUTCOME, {"outcome": verdict.outcome.value, "message": message})
         return ValidationResult(
             outcome=verdict.outcome,
@@ -248,9 +251,10 @@ class Validation:
             phases=tuple(attempt.results),
             diagnostics=tuple(attempt.diagnostics),
             result=None if reading is None else mask.value(reading.value),
-            result_path=None if reading is None else reading.path,
-            unexpected_files=() if reading is None else reading.unexpected,
-            comparison=verdict.comparison,
+            result_path=path,
+            unexpected_files=unexpected,
+            comparison=verdict.comparison
+            and Comparison.model_validate(mask.value(verdict.comparison.model_dump(mode="json"))),
             timings=self._watch.timings(),
             sandbox=self._identity(attempt.sandbox),
             recoveries=tuple(self.recoveries),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from daytona import AsyncDaytona
+from pydantic import SecretStr
 
 from sandbox.models import Outcome, RunLimits, ValidationResult
 from tests.sandbox.shell_profile import Recorded, shell_profile, validate
@@ -140,3 +141,17 @@ async def test_a_spoilt_note_of_the_phase_does_not_hide_the_verdict(daytona: Asy
     result = await validate(daytona, profile)
     assert result.outcome is Outcome.RUNTIME_ERROR, result
     assert result.phases[0].exit_code == 3
+
+
+async def test_secrets_are_masked_in_all_that_is_told_of_a_result(daytona: AsyncDaytona) -> None:
+    sink = Recorded()
+    result = await run(
+        daytona,
+        """printf '{"%s": "%s"}' "$S" "$S" > $UOM_RESULT_FILE; : > "$UOM_RESULTS_DIR/$S" """,
+        secrets={"S": SecretStr("s3cr3t-value")},
+        expected={"a": 1},
+        sink=sink,
+    )
+    assert result.outcome is Outcome.MISMATCH, result
+    assert "s3cr3t" not in result.model_dump_json()
+    assert "s3cr3t" not in str(sink.events)
