@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from sandbox.diagnostics import find_unreachable_database
 from sandbox.execution import GRACE_SECONDS, Stop
 from sandbox.models import Outcome
 from sandbox.profiles import Phase
@@ -201,6 +202,11 @@ def _tool_missing(facts: Facts) -> Verdict | None:
     )
 
 
+def _database_unreachable(facts: Facts) -> Verdict | None:
+    server = find_unreachable_database(facts.phase.diagnostics, stdout=facts.stdout, stderr=facts.stderr)
+    return None if server is None else Verdict(Outcome.DATABASE_UNREACHABLE, f"{server}.")
+
+
 def _unknown(facts: Facts) -> Verdict | None:
     if facts.exit_code is not None:
         return None
@@ -229,6 +235,7 @@ _RULES: Final[tuple[Callable[[Facts], Verdict | None], ...]] = (
     _out_of_memory,
     _disk_full,
     _tool_missing,
+    _database_unreachable,
     _unknown,
     _failed,
 )

@@ -93,15 +93,12 @@ def _stack_goes_on(lines: Sequence[str], index: int) -> bool:
 
 
 def _blamed(transcript: Transcript, stack: Sequence[str]) -> tuple[str | None, int | None]:
-    """The first frame in a file of the caller. A frame names class and file only; the package tells the directory."""
+    """The first frame in a file of the caller."""
     for line in stack:
         match = _FRAME.fullmatch(line)
         if match is None or match["line"] is None:
             continue
-        package = match["where"].split(".")[:-2]
-        path = transcript.sources.by_suffix("/".join([*package, match["file"]]))
-        if path is None and not package:
-            path = transcript.sources.by_suffix(match["file"])
+        path = transcript.sources.of_class(match["where"].rpartition(".")[0], file=match["file"])
         if path is not None:
             return path, int(match["line"])
     return None, None

@@ -9,7 +9,10 @@ from sandbox.diagnostics.csc import parse_csc
 from sandbox.diagnostics.dotnet import parse_dotnet
 from sandbox.diagnostics.javac import parse_javac
 from sandbox.diagnostics.jvm import parse_jvm
+from sandbox.diagnostics.maven import parse_maven
 from sandbox.diagnostics.python import parse_python
+from sandbox.diagnostics.spring import parse_spring
+from sandbox.diagnostics.spring_drivers import UnreachableServer, unreachable_server
 from sandbox.diagnostics.transcript import Sources, Transcript
 from sandbox.errors import ConfigurationError
 from sandbox.models import Diagnostic, Severity
@@ -22,14 +25,17 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "msbuild": parse_csc,
     "python": parse_python,
     "jvm": parse_jvm,
-    "maven": parse_javac,
-    "spring": parse_jvm,
+    "maven": parse_maven,
+    "spring": parse_spring,
     "dotnet": parse_dotnet,
 }
 """Parsers by the name that ``Phase.diagnostics`` uses."""
 
-RUNTIMES: Final = frozenset({"python", "jvm", "dotnet"})
+RUNTIMES: Final = frozenset({"python", "jvm", "spring", "dotnet"})
 """Parsers that tell why a program ended; of one that ended well they have nothing to tell."""
+
+DATABASES: Final[Mapping[str, Callable[[Transcript], UnreachableServer | None]]] = {"spring": unreachable_server}
+"""By parser, what reads from the output of a failed phase that a database did not answer."""
 
 MAX_DIAGNOSTICS: Final = 200
 
@@ -74,6 +80,21 @@ def find_diagnostics(
         for item in parser(transcript):
             found.setdefault((item.severity, item.path, item.line, item.column, item.code, item.message), item)
     return _bounded(list(found.values()), phase=phase)
+
+
+def find_unreachable_database(parsers: Sequence[str], *, stdout: str, stderr: str) -> UnreachableServer | None:
+    """Returns the database that a failed phase could not reach, ``None`` when its output does not say so.
+
+    Args:
+        parsers: Names of the parsers, as the phase lists them.
+        stdout: What it printed on standard output.
+        stderr: What it printed on standard error.
+    """
+    readers = [DATABASES[name] for name in parsers if name in DATABASES]
+    if not readers:
+        return None
+    transcript = Transcript(stdout=stdout, stderr=stderr, phase="", sources=Sources({}, workspace="/"))
+    return next((found for read in readers if (found := read(transcript))), None)
 
 
 def _bounded(found: list[Diagnostic], *, phase: str) -> tuple[Diagnostic, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -49,6 +50,36 @@ class Sources:
         found = [path for path in self._files if path == suffix or path.endswith(f"/{suffix}")]
         return found[0] if len(found) == 1 else None
 
+    def of_class(self, name: str, *, file: str) -> str | None:
+        """Returns the caller's file that holds a Java class, wherever the caller put it.
+
+        Args:
+            name: With its package, such as ``com.acme.Main`` or ``com.acme.Main$Row``.
+            file: Name of the source file, as a stack trace has it.
+        """
+        package = name.split(".")[:-1]
+        if found := self.by_suffix("/".join([*package, file])):
+            return found
+        found = self.by_suffix(file)
+        if found is None:
+            return None
+        declared = re.compile(rf"\s*package\s+{re.escape('.'.join(package))}\s*;.*") if package else None
+        return found if declared is None or any(map(declared.fullmatch, self._split(found))) else None
+
+    def find(self, pattern: re.Pattern[str], *, suffix: str) -> tuple[str, int] | None:
+        """Returns path and number of the caller's first line that matches as a whole.
+
+        Args:
+            pattern: What to look for.
+            suffix: What the names of the files end with.
+        """
+        for path in self._files:
+            if path.endswith(suffix):
+                for number, line in enumerate(self._split(path), start=1):
+                    if pattern.fullmatch(line):
+                        return path, number
+        return None
+
     def line(self, path: str | None, number: int | None) -> str | None:
         """Returns a line of a file the caller sent, ``None`` if there is none such.
 
@@ -58,12 +89,15 @@ class Sources:
         """
         if path is None or number is None or path not in self._files:
             return None
+        lines = self._split(path)
+        return lines[number - 1] if 1 <= number <= len(lines) else None
+
+    def _split(self, path: str) -> list[str]:
         if path not in self._lines:
             content = self._files[path]
             text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
             self._lines[path] = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-        lines = self._lines[path]
-        return lines[number - 1] if 1 <= number <= len(lines) else None
+        return self._lines[path]
 
 
 class Transcript:

@@ -160,6 +160,53 @@ EXPECTED: dict[str, list[Found]] = {
     "jvm-uncaught": [
         (ERROR, "com/acme/Main.java:21:-", "com.acme.Main$OrderException", "com.acme.Main$OrderException: no orders"),
     ],
+    "maven-errors": [
+        (ERROR, "src/main/java/shop/Application.java:6:45", "compiler.err.cant.resolve", "cannot find symbol"),
+        (ERROR, "src/main/java/shop/Order.java:4:5", "compiler.err.cant.resolve", "cannot find symbol"),
+        (ERROR, "src/main/java/shop/Application.java:12:20", "compiler.err.cant.resolve", "cannot find symbol"),
+        (
+            ERROR,
+            "src/main/java/shop/Application.java:13:23",
+            "compiler.err.prob.found.req",
+            "incompatible types: int cannot be converted to java.",
+        ),
+        (
+            ERROR,
+            "src/main/java/shop/Application.java:14:3",
+            "compiler.err.cant.apply.symbol",
+            "method pay in class shop.Application cannot be appli",
+        ),
+        (
+            ERROR,
+            "src/main/java/shop/Order.java:5:54",
+            "compiler.err.cant.apply.symbols",
+            "no suitable method found for toArray(int,int)",
+        ),
+    ],
+    "maven-malformed": [
+        (ERROR, "pom.xml:5:56", "project", "Non-parseable POM: end tag name </artefactId> must b"),
+    ],
+    "maven-missing-artifact": [
+        (ERROR, "pom.xml:22:-", "offline", "org.postgresql:postgresql:42.7.14 is not in the snap"),
+        (ERROR, "pom.xml:26:-", "offline", "com.example:no-such-library:1.0 is not in the snapsh"),
+    ],
+    "maven-no-version": [
+        (ERROR, "pom.xml:20:17", "project", "'dependencies.dependency.version' for com.example:li"),
+    ],
+    "maven-old-parent": [
+        (ERROR, "pom.xml:3:11", "offline", "org.springframework.boot:spring-boot-starter-parent:"),
+    ],
+    "maven-old-parent-no-network": [
+        (ERROR, "pom.xml:3:11", "transfer", "org.springframework.boot:spring-boot-starter-parent:"),
+    ],
+    "maven-warnings": [
+        (
+            WARNING,
+            "src/main/java/shop/Application.java:11:35",
+            "deprecation",
+            "getId() in java.lang.Thread has been deprecated",
+        ),
+    ],
     "msbuild-errors": [
         (ERROR, "Program.cs:2:19", "CS0103", "The name 'totl' does not exist in the current contex"),
         (WARNING, "Program.cs:3:15", "CS8600", "Converting null literal or possible null value to no"),
@@ -218,5 +265,82 @@ EXPECTED: dict[str, list[Found]] = {
     ],
     "python-uncaught": [
         (ERROR, "shop/orders.py:2:32", "KeyError", "KeyError: 'quantity'"),
+    ],
+    "spring-bean-fails": [
+        (
+            ERROR,
+            "Application.java:20:-",
+            "java.lang.NumberFormatException",
+            'java.lang.NumberFormatException: For input string: "',
+        ),
+    ],
+    "spring-default-package": [
+        (ERROR, "Application.java:7:-", "default-package", "the application lies in the default package, so that"),
+    ],
+    "spring-driver-down": [
+        (ERROR, "-:-:-", "database-unreachable", "MongoDB at 127.0.0.1:1 did not answer: Connection re"),
+    ],
+    "spring-missing-bean": [
+        (ERROR, "Application.java:10:-", "start-up", "Parameter 0 of constructor in shop.Application requi"),
+    ],
+    "spring-mongodb-down": [
+        (
+            ERROR,
+            "Application.java:22:-",
+            "database-unreachable",
+            "MongoDB at 127.0.0.1:1 did not answer: Connection re",
+        ),
+    ],
+    "spring-mongodb-down-several": [
+        (
+            ERROR,
+            "Application.java:22:-",
+            "database-unreachable",
+            "MongoDB at 127.0.0.1:1, 127.0.0.1:2 did not answer: ",
+        ),
+    ],
+    "spring-mongodb-down-unknown-host": [
+        (
+            ERROR,
+            "Application.java:22:-",
+            "database-unreachable",
+            "MongoDB at db.invalid:27017 did not answer: unknown ",
+        ),
+    ],
+    "spring-neo4j-down": [
+        (
+            ERROR,
+            "Application.java:22:-",
+            "database-unreachable",
+            "Neo4j at 127.0.0.1:1 did not answer: Connection refu",
+        ),
+    ],
+    "spring-neo4j-down-routed": [
+        (
+            ERROR,
+            "Application.java:22:-",
+            "database-unreachable",
+            "Neo4j at 127.0.0.1:1 did not answer: Connection refu",
+        ),
+    ],
+    "spring-neo4j-down-unknown-host": [
+        (
+            ERROR,
+            "Application.java:22:-",
+            "database-unreachable",
+            "Neo4j at db.invalid:7687 did not answer: unknown hos",
+        ),
+    ],
+    "spring-survived": [],
+    "spring-throws": [
+        (ERROR, "Application.java:19:-", "java.lang.IllegalStateException", "java.lang.IllegalStateException: no name"),
+    ],
+    "spring-wrong-query": [
+        (
+            ERROR,
+            "Application.java:24:-",
+            "org.springframework.data.repository.query.QueryCreationException",
+            "org.springframework.data.repository.query.QueryCreat",
+        ),
     ],
 }

@@ -1,8 +1,8 @@
 """Records what real tools say about the programs beside this file: ``python -m tests.sandbox.diagnostics.record``.
 
 Each recording is named after the tool, its version, the program and the stream, and holds the bytes as they came, but
-for the directory the program lay in, which becomes ``WORKSPACE``. Python programs are kept with ``.txt`` at the end of
-their names, because their faults would stop linters and type checkers.
+for the directory the program lay in, which becomes ``WORKSPACE``, and the host of Maven's repository. Python programs
+are kept with ``.txt`` at the end of their names, because their faults would stop linters and type checkers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,10 @@ HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 RECORDED = HERE / "recorded"
 WORKSPACE = "/sandbox/thread-1/run-1"
+
+_REPOSITORY = re.compile(rb"\(https?://([^\s()/]+)/maven2\)")
+MAVEN = ("-B", "-ntp", "-Dstyle.color=never", "-Dmaven.compiler.showDeprecation=true")
+TEMPLATES = HERE.parent.parent.parent / "sandbox/builtin/java"
 
 JAVAC = ("-encoding", "UTF-8", "-proc:none", "-Xlint:deprecation,removal,unchecked", "-Xmaxerrs", "250", "-d", "out")
 
@@ -47,7 +52,10 @@ def record(
             path = RECORDED / f"{tool}-{version}-{case.partition('-')[2]}{suffix}.{stream}.txt"
             path.unlink(missing_ok=True)
             if printed:
-                path.write_bytes(printed.replace(str(workspace).encode(), WORKSPACE.encode()))
+                told = printed.replace(str(workspace).encode(), WORKSPACE.encode())
+                for host in set(_REPOSITORY.findall(told)):
+                    told = told.replace(host, b"repository.example")
+                path.write_bytes(told)
         print(f"{done.returncode:4} {tool} {version} {case}{suffix}")
 
 
@@ -144,19 +152,84 @@ def dotnet(root: Path) -> None:
         record("msbuild", version, case, [["sh", "-c", prepare], [*build, "-tl:on"]], suffix="-terminal", env=env)
 
 
+def maven(repository: Path, *, home: Path) -> None:
+    """Records Maven, and Spring Boot programs with the libraries of the templates.
+
+    Args:
+        repository: Local repository that the templates' builds have filled.
+        home: A JDK's home.
+    """
+    options = "--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow"
+    env = {"JAVA_HOME": str(home), "MAVEN_OPTS": f"{options} -Dorg.slf4j.simpleLogger.defaultLogLevel=warn"}
+    banner = subprocess.run(["mvn", "-v"], capture_output=True, text=True, check=True, env={**os.environ, **env})
+    found = re.search(r"Apache Maven (\S+?)(?:\x1b|\s)", banner.stdout)
+    assert found is not None, banner.stdout
+    local = f"-Dmaven.repo.local={repository}"
+    for case in cases("maven"):
+        record("maven", found[1], case, [["mvn", "-o", *MAVEN, local, "compile"]], env=env)
+        if case == "maven-old-parent":
+            with tempfile.TemporaryDirectory(prefix="uom-record-") as empty:
+                nowhere = ["-Dhttps.proxyHost=127.0.0.1", "-Dhttps.proxyPort=1", f"-Dmaven.repo.local={empty}"]
+                record("maven", found[1], case, [["mvn", *MAVEN, *nowhere, "compile"]], suffix="-no-network", env=env)
+    for case in cases("spring"):
+        database = "neo4j" if "neo4j" in case else "mongodb"
+        template = TEMPLATES / f"spring-data-{database}"
+        classpath = _classpath(template / "pom.xml", local, env)
+        version = re.search(r"spring-boot-(\d[\d.]*\d)\.jar", classpath)
+        assert version is not None, classpath
+        sources = files(case, ".java")
+        package = "" if case == "spring-default-package" else "shop."
+        build = [str(home / "bin/javac"), *JAVAC, "-parameters", "-cp", classpath, *sources]
+        start = [str(home / "bin/java"), "-XX:+UseSerialGC", "-cp", f"{classpath}:out", f"{package}Application"]
+        for suffix, address in ADDRESSES.get(case, {"": "mongodb://127.0.0.1:1/shop"}).items():
+            limit = "?serverSelectionTimeoutMS=500" if database == "mongodb" else ""
+            settings = {
+                "SPRING_CONFIG_LOCATION": f"file:{template}/",
+                "MONGODB_URI": f"{address}{limit}",
+                f"SPRING_{database.upper()}_URI": f"{address}{limit}",
+            }
+            record("spring", version[1], case, [build, start], suffix=suffix, env=settings)
+
+
+ADDRESSES: Mapping[str, Mapping[str, str]] = {
+    "spring-mongodb-down": {
+        "": "mongodb://127.0.0.1:1/shop",
+        "-unknown-host": "mongodb://db.invalid:27017/shop",
+        "-several": "mongodb://127.0.0.1:1,127.0.0.1:2/shop",
+    },
+    "spring-neo4j-down": {
+        "": "bolt://127.0.0.1:1",
+        "-unknown-host": "bolt://db.invalid:7687",
+        "-routed": "neo4j://127.0.0.1:1",
+    },
+}
+
+
+def _classpath(pom: Path, local: str, env: Mapping[str, str]) -> str:
+    with tempfile.TemporaryDirectory(prefix="uom-record-") as scratch:
+        (Path(scratch) / "pom.xml").write_bytes(pom.read_bytes())
+        goal = "org.apache.maven.plugins:maven-dependency-plugin:build-classpath"
+        command = ["mvn", "-o", *MAVEN, local, goal, "-Dmdep.outputFile=classpath"]
+        subprocess.run(command, cwd=scratch, check=True, env={**os.environ, **env})
+        return (Path(scratch) / "classpath").read_text()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jdk", type=Path, action="append", default=[], help="a JDK's home; repeatable")
     parser.add_argument("--python", type=Path, action="append", default=[], help="an interpreter; repeatable")
     parser.add_argument("--dotnet", type=Path, action="append", default=[], help="the root of a .NET SDK; repeatable")
+    parser.add_argument("--maven", type=Path, action="append", default=[], help="a repository with the templates")
     chosen = parser.parse_args()
     RECORDED.mkdir(exist_ok=True)
-    for home in chosen.jdk:
+    for home in chosen.jdk if not chosen.maven else ():
         java(home)
     for executable in chosen.python:
         python(executable)
     for root in chosen.dotnet:
         dotnet(root)
+    for repository in chosen.maven:
+        maven(repository, home=chosen.jdk[0])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.diagnostics import MAX_DIAGNOSTICS, find_diagnostics
+from sandbox.diagnostics import MAX_DIAGNOSTICS, find_diagnostics, find_unreachable_database
 from sandbox.models import Diagnostic, Severity
 from tests.sandbox.diagnostics.expected import EXPECTED, Found
 from tests.sandbox.diagnostics.record import PROGRAMS, RECORDED, WORKSPACE, program_files
@@ -119,7 +119,9 @@ def test_progress_codes_change_nothing() -> None:
     assert diagnostics_of("msbuild-10.0.401-errors-terminal") == diagnostics_of("msbuild-10.0.401-errors")
 
 
-@pytest.mark.parametrize("recording", ["jvm-25.0.3-uncaught", "python-3.13.0-uncaught", "dotnet-10.0.12-uncaught"])
+@pytest.mark.parametrize(
+    "recording", ["jvm-25.0.3-uncaught", "python-3.13.0-uncaught", "dotnet-10.0.12-uncaught", "spring-4.1.2-throws"]
+)
 def test_a_program_that_ended_well_has_no_runtime_findings(recording: str) -> None:
     assert diagnostics_of(recording, failed=False) == ()
 
@@ -140,6 +142,80 @@ def test_no_compiler_is_heard_in_the_output_of_a_program(recording: str) -> None
         # These programs print a compiler's words, which is why phases name their parsers.
         others = [name for name in others if name not in ("javac", "csc")]
     assert diagnostics_of(recording, *others) == ()
+
+
+def test_maven_repeats_its_list_and_each_finding_is_there_once() -> None:
+    assert stream("maven-3.8.7-errors", "stdout").count("cannot find symbol") == 6
+    found = diagnostics_of("maven-3.8.7-errors")
+    assert [item.message for item in found].count("cannot find symbol") == 3
+    assert found[0].details == (
+        "symbol:   class MongoTemplte",
+        "location: package org.springframework.data.mongodb.core",
+    )
+
+
+def test_maven_counts_columns_to_tab_stops_and_we_count_characters() -> None:
+    assert "Application.java:[12,34]" in stream("maven-3.8.7-errors", "stdout")
+    (found,) = (item for item in diagnostics_of("maven-3.8.7-errors") if item.line == 12)
+    assert found.excerpt is not None
+    assert found.column is not None
+    assert found.excerpt[found.column - 1 :].startswith(".lenght()")
+
+
+def test_a_library_that_the_snapshot_lacks_is_named_with_its_line_in_the_project() -> None:
+    first, second = diagnostics_of("maven-3.8.7-missing-artifact")
+    assert first.message.startswith("org.postgresql:postgresql:42.7.14 is not in the snapshot, and there is no network")
+    assert (first.excerpt or "").strip() == "<artifactId>postgresql</artifactId>"
+    assert second.message.startswith("com.example:no-such-library:1.0 is not in the snapshot")
+
+
+def test_the_bean_that_was_being_made_is_a_detail_of_what_went_wrong() -> None:
+    (found,) = diagnostics_of("spring-4.1.2-bean-fails")
+    assert found.message == 'java.lang.NumberFormatException: For input string: "seven"'
+    assert found.details[0].startswith(
+        "while: org.springframework.beans.factory.BeanCreationException: Error creating bean"
+    )
+
+
+def test_what_spring_boot_advises_is_a_detail() -> None:
+    (found,) = diagnostics_of("spring-4.1.2-missing-bean")
+    assert found.details == (
+        "action: Consider defining a bean of type 'shop.Application$Orders' in your configuration.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("recording", "told"),
+    [
+        ("spring-4.1.2-mongodb-down", "MongoDB at 127.0.0.1:1 did not answer: Connection refused"),
+        (
+            "spring-4.1.2-mongodb-down-unknown-host",
+            "MongoDB at db.invalid:27017 did not answer: unknown host db.invalid",
+        ),
+        ("spring-4.1.2-mongodb-down-several", "MongoDB at 127.0.0.1:1, 127.0.0.1:2 did not answer: Connection refused"),
+        ("spring-4.1.2-driver-down", "MongoDB at 127.0.0.1:1 did not answer: Connection refused"),
+        ("spring-4.1.2-neo4j-down", "Neo4j at 127.0.0.1:1 did not answer: Connection refused"),
+        ("spring-4.1.2-neo4j-down-unknown-host", "Neo4j at db.invalid:7687 did not answer: unknown host db.invalid"),
+        ("spring-4.1.2-neo4j-down-routed", "Neo4j at 127.0.0.1:1 did not answer: Connection refused"),
+    ],
+)
+def test_a_database_that_is_down_is_named(recording: str, told: str) -> None:
+    streams = {name: stream(recording, name) for name in ("stdout", "stderr")}
+    assert str(find_unreachable_database(["spring", "jvm"], **streams)) == told
+    assert find_unreachable_database(["jvm"], **streams) is None, "only phases that name the parser are read"
+
+
+@pytest.mark.parametrize(
+    "recording", [name for name in RECORDINGS if parts(name)[0] == "spring" and "down" not in name]
+)
+def test_no_database_is_blamed_for_other_failures(recording: str) -> None:
+    streams = {name: stream(recording, name) for name in ("stdout", "stderr")}
+    assert find_unreachable_database(["spring"], **streams) is None
+
+
+@pytest.mark.parametrize("recording", [name for name in RECORDINGS if parts(name)[0] == "spring"])
+def test_no_compiler_is_heard_in_the_output_of_a_spring_program(recording: str) -> None:
+    assert diagnostics_of(recording, "maven", "javac", "csc", "dotnet", "python") == ()
 
 
 def test_recordings_name_no_directory_of_the_machine_they_were_made_on() -> None:

@@ -1,0 +1,24 @@
+package shop;
+
+import org.springframework.boot.CommandLineRunner;
+import org.springframework.boot.SpringApplication;
+import org.springframework.boot.autoconfigure.SpringBootApplication;
+import org.springframework.data.mongodb.core.MongoTemplate;
+
+@SpringBootApplication
+public class Application implements CommandLineRunner {
+    private final MongoTemplate template;
+
+    Application(MongoTemplate template) {
+        this.template = template;
+    }
+
+    public static void main(String[] args) {
+        SpringApplication.run(Application.class, args);
+    }
+
+    @Override
+    public void run(String... args) {
+        System.out.println(template.getCollection("orders").countDocuments());
+    }
+}
