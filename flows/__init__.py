@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flows.api import validate
     from flows.prefect_connection import prefect_api
+    from flows.translation_api import validate_translation
 
-__all__ = ["prefect_api", "validate"]
+__all__ = ["prefect_api", "validate", "validate_translation"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,4 +24,8 @@ def __getattr__(name: str) -> Any:
         from flows.prefect_connection import prefect_api
 
         return prefect_api
+    if name == "validate_translation":
+        from flows.translation_api import validate_translation
+
+        return validate_translation
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from sandbox.comparison.verdicts import TranslationOutcome
 from sandbox.models import Outcome
 
 EXIT_PASSED: Final = 0
@@ -21,10 +22,10 @@ class OutcomeRow:
     """How one outcome is told.
 
     Attributes:
-        exit_code: Of ``uom-sandbox validate``.
+        exit_code: Of ``uom-sandbox validate`` or ``compare``.
         colour: Name of the ANSI colour on a terminal.
         symbol: One character before the word.
-        meaning: What it says about the program, for the help text.
+        meaning: What it says about the program or translation, for the help text.
     """
 
     exit_code: int
@@ -51,6 +52,30 @@ OUTCOMES: Final[dict[Outcome, OutcomeRow]] = {
         (Outcome.CANCELLED, 21, "yellow", "!", "it was cancelled"),
     )
 }
+
+
+TRANSLATIONS: Final[dict[TranslationOutcome, OutcomeRow]] = {
+    outcome: OutcomeRow(exit_code=exit_code, colour=colour, symbol=symbol, meaning=meaning)
+    for outcome, exit_code, colour, symbol, meaning in (
+        (TranslationOutcome.EQUIVALENT, EXIT_PASSED, "green", "✔", "both gave the same under the rules"),
+        (TranslationOutcome.DIFFERENT, 30, "red", "✘", "a query is different, missing or failed"),
+        (TranslationOutcome.SOURCE_FAILED, 31, "yellow", "!", "the program that was translated gave no result"),
+        (TranslationOutcome.TARGET_FAILED, 32, "red", "✘", "the translation gave no result"),
+        (TranslationOutcome.BOTH_FAILED, 33, "yellow", "!", "neither gave a result"),
+        (TranslationOutcome.NOTHING_COMPARED, 34, "yellow", "!", "there was no query to compare"),
+    )
+}
+
+
+def comparison_exit_code_table() -> str:
+    """Returns the table of exit codes of ``compare`` as text, one line each."""
+    rows = [(row.exit_code, f"{outcome.value}: {row.meaning}") for outcome, row in TRANSLATIONS.items()]
+    rows += [
+        (EXIT_USAGE, "the command line, a file, a rule or a setting is wrong"),
+        (EXIT_INFRASTRUCTURE, "no verdict: the platform or the Prefect server failed"),
+        (EXIT_INTERRUPTED, "interrupted by Ctrl-C; the sandboxes were cleaned up"),
+    ]
+    return "\n".join(f"  {code:>3}  {text}" for code, text in sorted(rows))
 
 
 def exit_code_table() -> str:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from flows.outcomes import EXIT_USAGE, exit_code_table
+from flows.outcomes import EXIT_USAGE, comparison_exit_code_table, exit_code_table
+from sandbox.comparison.report import SMALLEST_BUDGET
 
 DESCRIPTION: Final = """\
 Compiles and runs untrusted programs in isolated sandboxes and tells the verdict.
@@ -17,6 +18,17 @@ Without a Daytona key it works on this machine alone; `uom-sandbox doctor` tells
 VALIDATE: Final = """\
 Validates one program. Its output appears live, standard output on standard output and standard error on standard
 error; lines about the run go to standard error."""
+
+COMPARE: Final = """\
+Runs a program and its translation in sandboxes, both at once, and compares what they compute, query by query. The
+report is on standard output; what the programs print and lines about the runs go to standard error.
+
+Nothing that differs is accepted unless a rule says so: --rules FILE (TOML or JSON), and --rule for single ones, such as
+  --rule rows=unordered --rule keys=words --rule dates.naive=utc --rule absolute_tolerance=0.01
+  --rule 'ignored=["$..createdAt"]' --rule 'ids=[{"paths": ["$..orderId"]}]'
+
+With --results, two result files are compared and nothing is run: the JSON that a program wrote, or what
+`uom-sandbox validate --json` printed."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -51,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(prog="uom-sandbox", description=DESCRIPTION)
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
     _validate(commands)
+    _compare(commands)
     _demo(commands)
     profiles = _command(commands, "profiles", "flows.cli.profiles", "list the profiles, or show one")
     profiles.set_defaults(name=None)
@@ -125,6 +138,49 @@ def _validate(commands: Any) -> None:
     command.add_argument("--quiet", action="store_true", help="no live output and no lines about the run")
 
 
+def _compare(commands: Any) -> None:
+    command = _command(
+        commands,
+        "compare",
+        "flows.cli.compare",
+        "compare a translation with its source",
+        description=COMPARE,
+        epilog=f"exit codes:\n{comparison_exit_code_table()}",
+    )
+    command.add_argument(
+        "source", type=Path, metavar="SOURCE", help="the program: a file, or a directory with its files"
+    )
+    command.add_argument("target", type=Path, metavar="TARGET", help="its translation, likewise")
+    command.add_argument("--results", action="store_true", help="SOURCE and TARGET are result files; run nothing")
+    for side in ("source", "target"):
+        command.add_argument(f"--{side}-profile", metavar="NAME", help=f"language environment of the {side}")
+        command.add_argument(f"--{side}-framework", metavar="NAME", help=f"project template of the {side}")
+        command.add_argument(f"--{side}-entry-point", metavar="FILE", help=f"the file that is the {side}'s program")
+    command.add_argument("--rules", type=Path, metavar="FILE", help="rules of the comparison, TOML or JSON")
+    command.add_argument(
+        "--rule", action=_Assignment, default={}, metavar="NAME=VALUE", help="one rule; the value may be JSON"
+    )
+    command.add_argument("--thread", metavar="ID", help="conversation the runs belong to")
+    command.add_argument("--isolation", choices=("shared", "thread", "run"), help="who shares the sandboxes")
+    command.add_argument(
+        "--env", action=_Assignment, default={}, metavar="NAME=VALUE", help="environment variable of both programs"
+    )
+    command.add_argument(
+        "--secret-env",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="pass this variable of the caller's environment on to both, as a secret",
+    )
+    command.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="for all phases of a side together")
+    shown = command.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="print the verdict as JSON instead of the report")
+    shown.add_argument(
+        "--feedback", type=_characters, metavar="CHARS", help="print at most so many characters, written for a model"
+    )
+    command.add_argument("--quiet", action="store_true", help="no live output and no lines about the runs")
+
+
 def _demo(commands: Any) -> None:
     command = _command(commands, "demo", "flows.cli.demo", "validate the examples, each with the verdict it must get")
     command.add_argument("names", nargs="*", metavar="NAME", help="examples to run; all by default")
@@ -155,4 +211,14 @@ def _seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
     if not 0 < value <= 86_400:
         raise argparse.ArgumentTypeError("must be more than 0 and at most 86400 seconds")
+    return value
+
+
+def _characters(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of characters") from None
+    if value < SMALLEST_BUDGET:
+        raise argparse.ArgumentTypeError(f"must be at least {SMALLEST_BUDGET}")
     return value

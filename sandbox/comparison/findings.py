@@ -17,6 +17,8 @@ MAX_DIFFERENCES: Final = 20
 MAX_VALUE_BYTES: Final = 2000
 """Values in a difference are shortened to a text beyond this size."""
 
+MAX_HINTS: Final = 5
+
 Place = tuple[Any, ...]
 """Where something is: ``()`` is the document, ``(parent, key)`` a member or element of it."""
 
@@ -59,12 +61,14 @@ class Findings:
         total: Differences there are.
         differences: The first ones.
         not_compared: What could not be compared, in words.
+        hints: What would explain several differences at once.
     """
 
     limit: int = MAX_DIFFERENCES
     total: int = 0
     differences: list[ResultDifference] = field(default_factory=list)
     not_compared: list[str] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
     _accepted: dict[str, AcceptedDifference] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
 
@@ -102,6 +106,11 @@ class Findings:
         self._accepted[rule] = AcceptedDifference(
             rule=rule, count=1, path=paths[0], target_path=paths[1], source=shown(values[0]), target=shown(values[1])
         )
+
+    def hint(self, text: str) -> None:
+        """Records what would explain differences; once, and at most ``MAX_HINTS`` of them."""
+        if text not in self.hints and len(self.hints) < MAX_HINTS:
+            self.hints.append(text)
 
     @property
     def accepted(self) -> tuple[AcceptedDifference, ...]:

@@ -6,7 +6,8 @@ import unicodedata
 from decimal import Decimal
 from typing import Any, Final
 
-from sandbox.comparison.rules import ComparisonRules, DateRules, Precision
+from sandbox.comparison.names import Names
+from sandbox.comparison.rules import ComparisonRules, DateRules, KeyNaming, Precision
 from sandbox.comparison.scalars import Scalars
 
 _NUMERIC: Final = Scalars(ComparisonRules(numeric_text=True))
@@ -19,6 +20,7 @@ _DATES: Final = (
         "the same second (rule dates.precision)",
     ),
 )
+_WORDS: Final = Names(ComparisonRules(keys=KeyNaming.WORDS))
 _CLOSE: Final = Decimal("1e-6")
 
 
@@ -47,3 +49,18 @@ def scalar_hint(left: Any, right: Any) -> str | None:
     if unicodedata.normalize("NFC", left) == unicodedata.normalize("NFC", right):
         return "the same text in another Unicode normalisation"
     return None
+
+
+def respelt_hint(left: list[str], right: list[str]) -> str:
+    """Returns a hint about names that only one side has but that are spellings of one; empty when there are none.
+
+    Args:
+        left: Names that only the source has.
+        right: Names that only the target has.
+    """
+    if not left or not right:
+        return ""
+    others = {_WORDS.of(key): key for key in right}
+    pairs = [f"{key} / {others[name]}" for key in left if (name := _WORDS.of(key)) in others]
+    more = ", …" if len(pairs) > 3 else ""
+    return f"names in another spelling: {', '.join(pairs[:3])}{more} (rule keys=words)" if pairs else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import JsonValue
@@ -44,7 +44,6 @@ class _Query:
     status: QueryStatus = QueryStatus.EQUIVALENT
     said: str = ""
     rows: tuple[int | None, int | None] = (None, None)
-    hints: list[str] = field(default_factory=list)
 
 
 def compare_results(source: JsonValue, target: JsonValue, *, rules: ComparisonRules = STRICT) -> ResultsComparison:
@@ -146,7 +145,8 @@ def _compare(query: _Query, *, walker: Walker, rules: ComparisonRules) -> None:
             _swap_samples(query, left, right, walker=walker)
         walker.walk(query.left, query.right, places=query.places, state=query.state, findings=query.findings)
         if query.findings.total:
-            query.hints += _hints(query, left, right, walker=walker, rules=rules)
+            for hint in _hints(query, left, right, walker=walker, rules=rules):
+                query.findings.hint(hint)
 
 
 def _shapes_differ(left: Answer, right: Answer) -> bool:
@@ -310,7 +310,7 @@ def _verdict(query: _Query) -> QueryVerdict:
         differences=tuple(findings.differences),
         accepted=findings.accepted,
         not_compared=tuple(findings.not_compared),
-        hints=tuple(query.hints),
+        hints=tuple(findings.hints),
     )
 
 

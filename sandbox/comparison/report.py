@@ -21,6 +21,11 @@ VALUE_CHARACTERS: Final = 160
 
 SMALLEST_BUDGET: Final = 200
 
+SMALLEST_SHARE: Final = 100
+"""Characters of feedback below which telling about a query is not worth it."""
+
+_NOTE_ROOM: Final = 60
+
 SYMBOLS: Final = {
     QueryStatus.EQUIVALENT: "=",
     QueryStatus.DIFFERENT: "≠",
@@ -110,14 +115,16 @@ def comparison_feedback(comparison: ResultsComparison, *, budget_chars: int) -> 
     lines = [_cut(comparison.message, SMALLEST_BUDGET // 2)]
     room = budget_chars - len(lines[0])
     for number, query in enumerate(bad):
-        share = room // (len(bad) - number)
-        block, left_out = _block(query_lines(query, differences=len(query.differences)), share)
-        if left_out and not block:
-            words = f"… and {len(bad) - number} more queries that are not equivalent"
-            if len(words) < room:
-                lines.append(words)
-                room -= len(words) + 1
-            break
+        left = len(bad) - number
+        share = room // left if left == 1 else (room - _NOTE_ROOM) // left
+        if share < SMALLEST_SHARE:
+            # Few queries told well are worth more than many cut to nothing.
+            share = min(room - _NOTE_ROOM, 2 * SMALLEST_SHARE)
+            if share < SMALLEST_SHARE:
+                lines.append(f"… and {left} more queries that are not equivalent")
+                room -= len(lines[-1]) + 1
+                break
+        block = _block(query_lines(query, differences=len(query.differences)), share)
         lines += block
         room -= sum(len(line) + 1 for line in block)
     fine = [query.name for query in comparison.queries if query.status is QueryStatus.EQUIVALENT]
@@ -138,22 +145,23 @@ def _head(query: QueryVerdict) -> str:
     return f"{query.name}{rows}: {query.message}"
 
 
-def _block(lines: Sequence[str], share: int) -> tuple[list[str], int]:
-    """Returns the first lines that fit, with a last one that counts the others, and how many those are."""
+def _block(lines: Sequence[str], share: int) -> list[str]:
+    """Returns the first lines that fit, line ends included, and where some are left out a last one that counts them."""
+    if sum(len(line) + 1 for line in lines) <= share:
+        return list(lines)
     note = "    … {} more lines"
-    reserve = len(note) + 8
+    room = share - len(note) - 8
     block: list[str] = []
-    used = 0
-    for index, line in enumerate(lines):
-        last = index == len(lines) - 1
-        if used + len(line) + 1 + (0 if last else reserve) > share:
+    for line in lines:
+        if len(line) + 1 > room:
             if not block:
-                return [], len(lines)
-            block.append(note.format(len(lines) - index))
-            return block, len(lines) - index
+                block.append(_cut(line, room - 1))
+            break
         block.append(line)
-        used += len(line) + 1
-    return block, 0
+        room -= len(line) + 1
+    if len(block) < len(lines):
+        block.append(note.format(len(lines) - len(block)))
+    return block
 
 
 def _cut(text: str, characters: int) -> str:

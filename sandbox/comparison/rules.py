@@ -183,10 +183,14 @@ def checked_rules(document: Any, *, field: str = "rules") -> ComparisonRules:
         return ComparisonRules.model_validate(document)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False, include_context=False)
-        wrong = [(".".join(map(str, (field, *one["loc"]))), one["msg"].removeprefix("Value error, ")) for one in found]
+        wrong = [(".".join(map(str, (field, *one["loc"]))), _complaint(one["type"], one["msg"])) for one in found]
         first, text = wrong[0]
         rest = "; ".join(f"{name}: {message}" for name, message in wrong[1:])
         raise ConfigurationError(f"{text}; {rest}" if rest else text, field=first) from None
+
+
+def _complaint(kind: str, message: str) -> str:
+    return "there is no such rule" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
 
 
 def load_rules_file(path: Path) -> ComparisonRules:

@@ -15,7 +15,7 @@ import orjson
 
 from sandbox.comparison.canonical import Canonical, TooDeepError
 from sandbox.comparison.findings import ABSENT, Absent, Findings, Place, Rule
-from sandbox.comparison.hints import scalar_hint
+from sandbox.comparison.hints import respelt_hint, scalar_hint
 from sandbox.comparison.identifiers import IdMap, settle
 from sandbox.comparison.json_paths import DEAD, ELEMENT, Marks, PathStates
 from sandbox.comparison.multiset import Group, match
@@ -39,11 +39,13 @@ class Plan:
             path says something about it.
         renamed: The first pair of keys that differ, by the rule that makes them one.
         counts: How many such pairs there are.
+        respelt: Keys without a partner that are spellings of one name, in words; empty when there are none.
     """
 
     members: list[tuple[str | None, str | None, int, bool]]
     renamed: dict[str, tuple[str, str]]
     counts: dict[str, int]
+    respelt: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -219,6 +221,8 @@ class Walker:
         plan = self._plan(tuple(left), tuple(right), state)
         for rule, keys in plan.renamed.items():
             findings.accept(rule, ((places[0], keys[0]), (places[1], keys[1])), keys, count=plan.counts[rule])
+        if plan.respelt:
+            findings.hint(plan.respelt)
         return _members(plan.members, left, right)
 
     def _plan(self, left: tuple[str, ...], right: tuple[str, ...], state: int) -> Plan:
@@ -232,6 +236,10 @@ class Walker:
             self._plan_member(plan, name, key, other, state)
         for name, other in keys_right.items():
             self._plan_member(plan, name, None, other, state)
+        plan.respelt = respelt_hint(
+            [one for one, other, _, _ in plan.members if one is not None and other is None],
+            [other for one, other, _, _ in plan.members if one is None and other is not None],
+        )
         if len(self._plans) < REMEMBERED:
             self._plans[state, left, right] = plan
         return plan
