@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from daytona import DaytonaFileNotFoundError
+from daytona import DaytonaError, DaytonaFileNotFoundError
 from pydantic import JsonValue
 
 from sandbox.errors import SandboxError
@@ -135,7 +135,13 @@ async def read_status(sandbox: AsyncSandbox, workspace: Workspace, phase: str) -
     """Reads the phase script's note; an empty one when there is none that can be read, which is the program's doing."""
     with translated(STEP, sandbox=sandbox.name, toolbox=True):
         try:
-            note = await bounded(sandbox.fs.download_file(workspace.status(phase)))
+            try:
+                note = await bounded(sandbox.fs.download_file(workspace.status(phase)))
+            except DaytonaError as error:
+                if (status_of(error) or 0) < 500:
+                    raise
+                # What ended the program for a limit may have ended the reader too; the platform starts another.
+                note = await bounded(sandbox.fs.download_file(workspace.status(phase)))
         except Exception as error:
             if is_missing(error) or isinstance(error, DaytonaFileNotFoundError) or status_of(error) in (400, 403):
                 return Status()

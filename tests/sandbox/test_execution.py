@@ -202,7 +202,10 @@ async def test_a_program_that_takes_all_memory_is_told_so(daytona: AsyncDaytona)
 
 
 async def test_a_program_that_fills_the_disk_spoils_no_later_run(daytona: AsyncDaytona) -> None:
-    full = await validate(daytona, shell_profile("head -c 1300M /dev/zero > /sandbox/fill; sleep 20"))
+    full = await validate(
+        daytona,
+        shell_profile("for i in $(seq 40); do head -c 100M /dev/zero >> /sandbox/fill; sleep 0.1; done; sleep 9"),
+    )
     assert full.outcome is Outcome.RUNTIME_ERROR, full
     assert "disk" in full.message
     after = await validate(daytona, shell_profile("test ! -e /sandbox/fill"))
