@@ -89,7 +89,9 @@ class Attempt:
     async def open(self) -> None:
         """Opens the session and uploads the workspace."""
         task = self._task
-        variables = phase_variables(self.workspace, program=task.program, share=self._share)
+        variables = phase_variables(
+            self.workspace, program=task.program, share=self._share, network=task.profile.network.mode
+        )
         await self._session.open(uploads(self.workspace, task.request, task.framework, variables=variables))
 
     async def start(self, phase: Phase) -> None:
@@ -128,7 +130,7 @@ class Attempt:
         """Waits until ``stream`` has ended and returns how the phase went.
 
         Raises:
-            SandboxLostError: It could not be started, or the disk was full before it was.
+            SandboxLostError: It could not be started, or an earlier program had spoilt the sandbox.
         """
         run = self._started()
         await run.wait()
@@ -137,6 +139,8 @@ class Attempt:
             self._check_sandbox(run)
         if run.stop is None and run.exit is not None and run.exit.code != 0 and not self.disk_full:
             status = await read_status(self.sandbox, self.workspace, run.phase.name)
+        if status.unfit and not self._repeated and self._task.isolation is not Isolation.RUN:
+            raise SandboxSpoiltError(f"it takes no files: {run.stderr.text.strip()}", sandbox=self.sandbox.name)
         stdout, stderr = run.stdout.output, run.stderr.output
         facts = Facts(
             phase=run.phase,

@@ -220,13 +220,14 @@ def uploads(
     return files
 
 
-def phase_variables(workspace: Workspace, *, program: str, share: Share) -> dict[str, str]:
+def phase_variables(workspace: Workspace, *, program: str, share: Share, network: str = "none") -> dict[str, str]:
     """Returns the variables that every phase gets and that a request cannot change.
 
     Args:
         workspace: Where the run's things lie.
         program: Path of the entry point, relative to the workspace.
         share: What the program may use.
+        network: Mode of the profile's network policy; a build may fetch packages unless it is ``none``.
     """
     return {
         "UOM_SESSION": workspace.mark,
@@ -239,6 +240,7 @@ def phase_variables(workspace: Workspace, *, program: str, share: Share) -> dict
         "UOM_MEMORY_MIB": str(share.memory_mib),
         "UOM_HEAP_MIB": str(share.heap_mib),
         "UOM_CPU": str(share.cpu),
+        "UOM_NETWORK": network,
         "HOME": f"{workspace.ours}/home",
         "TMPDIR": workspace.temporary,
     }

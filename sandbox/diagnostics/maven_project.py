@@ -23,7 +23,8 @@ _GOAL: Final = re.compile(
 )
 _OTHER: Final = re.compile(
     r"\[ERROR\] (?P<text>(?:Plugin \S+ or one of its dependencies could not be resolved"
-    r"|Error resolving version for plugin|No plugin found for prefix|Unknown lifecycle phase|The goal you specified requires a project).*)"
+    r"|Error resolving version for plugin|No plugin found for prefix"
+    r"|Unknown lifecycle phase|The goal you specified requires a project).*)"
 )
 _HELP: Final = re.compile(r"(?: -> \[Help \d+\])+$")
 
