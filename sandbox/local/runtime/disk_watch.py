@@ -1,8 +1,8 @@
 """The limit of a box's disk: measured from outside, because an ordinary user can give a directory no quota.
 
-Between measurements the free space of the file system tells how much all boxes together can have written, so a box is
-measured when it may have passed its limit, and now and then to make up for what others have freed. In the worst case a
-box exceeds its limit by what it can write within one interval and one measurement.
+Between measurements the drops of the file system's free space tell how much all boxes together can have written, so a
+box is measured when it may have passed its limit, and now and then to make up for what others have freed in the same
+interval. In the worst case a box exceeds its limit by what it can write within one interval and one measurement.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class WatchedBox(Protocol):
 class _Entry:
     measure: Callable[[], Coroutine[Any, Any, int]]
     used: int = 0
-    free: int = 0
+    written: int = 0
+    """Bytes it can have written since ``used`` was measured."""
     next_regular: float = 0.0
     not_before: float = 0.0
     tolerated: int = 0
@@ -64,6 +65,7 @@ class DiskWatch:
         self._root = root
         self._boxes: dict[WatchedBox, _Entry] = {}
         self._some = asyncio.Event()
+        self._free = 0
 
     def add(self, box: WatchedBox, *, measure: Callable[[], Coroutine[Any, Any, int]]) -> None:
         """Starts to watch a box; ``measure`` returns the bytes of its writable directory or raises ``OSError``."""
@@ -82,30 +84,38 @@ class DiskWatch:
             await self._some.wait()
             await asyncio.sleep(_INTERVAL)
             try:
-                status = os.statvfs(self._root)
-                free = status.f_bfree * status.f_frsize
-                for box, entry in self._due(free):
-                    await self._measure(box, entry, free=free)
+                self._note_drop()
+                for box, entry in self._due():
+                    await self._measure(box, entry)
             except OSError as error:
                 # Such as no more processes: the next round may be luckier, and the watch must not end.
                 _log.warning("the disks of the sandboxes could not be measured: %s", error)
                 await asyncio.sleep(_REGULAR)
 
-    def _due(self, free: int) -> Iterable[tuple[WatchedBox, _Entry]]:
+    def _note_drop(self) -> None:
+        """Counts a drop of the free space for every box; a rise tells nothing, since any program may free anything."""
+        status = os.statvfs(self._root)
+        free = status.f_bfree * status.f_frsize
+        drop = max(0, self._free - free)
+        self._free = free
+        for entry in self._boxes.values():
+            entry.written += drop
+
+    def _due(self) -> Iterable[tuple[WatchedBox, _Entry]]:
         now = time.monotonic()
         for box, entry in list(self._boxes.items()):
             if not box.busy or now < entry.not_before:
                 continue
-            possible = entry.used + max(0, entry.free - free)
+            possible = entry.used + entry.written
             # While nothing has been written anywhere, a box that only waits needs no look.
-            late = entry.next_regular + (0 if entry.free - free > _NOTICEABLE else _REST * _REGULAR)
+            late = entry.next_regular + (0 if entry.written > _NOTICEABLE else _REST * _REGULAR)
             if now >= late or possible > max(box.disk_limit, entry.tolerated):
                 yield box, entry
 
-    async def _measure(self, box: WatchedBox, entry: _Entry, *, free: int) -> None:
+    async def _measure(self, box: WatchedBox, entry: _Entry) -> None:
         started = time.monotonic()
+        entry.written = 0
         entry.used = await entry.measure()
-        entry.free = free
         now = time.monotonic()
         entry.not_before = now + _REST * (now - started)
         entry.next_regular = max(now + _REGULAR, entry.not_before)
