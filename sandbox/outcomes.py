@@ -57,11 +57,13 @@ class Status:
         elapsed: Seconds the program took inside the sandbox; ``None`` when unknown.
         oom_kills: How many out-of-memory kills the kernel counted meanwhile.
         result_kind: What lies where the result should be: ``file``, ``missing``, ``link``, ``directory``, ``other``.
+        unfit: True when the run's directories could not be made, so the program was not started.
     """
 
     elapsed: float | None = None
     oom_kills: int = 0
     result_kind: str | None = None
+    unfit: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Status:
@@ -77,6 +79,7 @@ class Status:
             elapsed=None if started is None or ended is None else max(0.0, ended - started),
             oom_kills=0 if before is None or after is None else max(0, int(after - before)),
             result_kind=kind[0] if kind else None,
+            unfit="unfit" in fields,
         )
 
 

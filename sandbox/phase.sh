@@ -35,7 +35,13 @@ count_oom_kills() {
 if [ "$fresh" = fresh ] && { [ -e "$results" ] || [ -L "$results" ] || [ -e "$build" ]; }; then
     rm -rf "$results" "$build"
 fi
-[ -d "$tmp" ] && [ -d "$results" ] && [ -d "$build" ] || mkdir -p -m 700 "$tmp" "$home" "$results" "$build"
+if ! [ -d "$tmp" ] || ! [ -d "$results" ] || ! [ -d "$build" ]; then
+    mkdir -p -m 700 "$tmp" "$home" "$results" "$build" || {
+        # Before the first phase nothing of this run can be the reason: an earlier one has spoilt the sandbox.
+        [ "$fresh" != fresh ] || echo unfit >"$here/$phase.status"
+        exit 125
+    }
+fi
 
 for limiter in /usr/bin/timeout /bin/timeout ''; do
     [ ! -x "$limiter" ] || break

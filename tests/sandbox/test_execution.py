@@ -201,6 +201,18 @@ async def test_a_program_that_takes_all_memory_is_told_so(daytona: AsyncDaytona)
     assert result.phases[0].signal == 9
 
 
+async def test_a_program_that_locks_the_temporary_directory_spoils_no_later_run(daytona: AsyncDaytona) -> None:
+    locking = shell_profile("chmod 000 /tmp", type="locking-sandbox")
+    assert (await validate(daytona, locking)).passed
+    after = await validate(
+        daytona, shell_profile("echo fine >$TMPDIR/file && cat $TMPDIR/file", type="locking-sandbox")
+    )
+    assert after.passed, after
+    assert after.phases[0].stdout.text == "fine\n"
+    assert "it takes no files" in " ".join(after.recoveries)
+    await daytona.delete(await daytona.get(locking.sandbox_name))
+
+
 async def test_a_program_that_fills_the_disk_spoils_no_later_run(daytona: AsyncDaytona) -> None:
     full = await validate(
         daytona,
