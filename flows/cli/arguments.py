@@ -24,7 +24,7 @@ Runs a program and its translation in sandboxes, both at once, and compares what
 report is on standard output; what the programs print and lines about the runs go to standard error.
 
 Nothing that differs is accepted unless a rule says so: --rules FILE (TOML or JSON), and --rule for single ones, such as
-  --rule rows=unordered --rule keys=words --rule dates.naive=utc --rule absolute_tolerance=0.01
+  --rule rows=unordered --rule names=words --rule dates.naive=utc --rule absolute_tolerance=0.01
   --rule 'ignored=["$..createdAt"]' --rule 'ids=[{"paths": ["$..orderId"]}]'
 
 With --results, two result files are compared and nothing is run: the JSON that a program wrote, or what

@@ -45,7 +45,7 @@ class Rule:
     NUMERIC_TEXT: Final = "numeric_text"
     DATES: Final = "dates"
     NULL_IS_ABSENT: Final = "null_is_absent"
-    KEYS: Final = "keys"
+    NAMES: Final = "names"
     ALIASES: Final = "aliases"
     IDS: Final = "ids"
     IGNORED: Final = "ignored"

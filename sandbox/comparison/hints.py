@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from sandbox.comparison.names import Names
-from sandbox.comparison.rules import ComparisonRules, DateRules, KeyNaming, Precision
+from sandbox.comparison.rules import ComparisonRules, DateRules, NameRule, Precision
 from sandbox.comparison.scalars import Scalars
 
 _NUMERIC: Final = Scalars(ComparisonRules(numeric_text=True))
@@ -20,7 +20,7 @@ _DATES: Final = (
         "the same second (rule dates.precision)",
     ),
 )
-_WORDS: Final = Names(ComparisonRules(keys=KeyNaming.WORDS))
+_WORDS: Final = Names(ComparisonRules(names=NameRule.WORDS))
 _CLOSE: Final = Decimal("1e-6")
 
 
@@ -63,4 +63,4 @@ def respelt_hint(left: list[str], right: list[str]) -> str:
     others = {_WORDS.of(key): key for key in right}
     pairs = [f"{key} / {others[name]}" for key in left if (name := _WORDS.of(key)) in others]
     more = ", …" if len(pairs) > 3 else ""
-    return f"names in another spelling: {', '.join(pairs[:3])}{more} (rule keys=words)" if pairs else ""
+    return f"names in another spelling: {', '.join(pairs[:3])}{more} (rule names=words)" if pairs else ""

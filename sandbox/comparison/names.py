@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sandbox.comparison.rules import ComparisonRules, KeyNaming
+from sandbox.comparison.rules import ComparisonRules, NameRule
 
 _SEPARATORS: Final = re.compile(r"[_\-\s]+")
 REMEMBERED: Final = 10_000
@@ -17,11 +17,11 @@ class Names:
     """The canonical names of members under the rules.
 
     Args:
-        rules: ``keys`` and ``aliases`` matter.
+        rules: ``names`` and ``aliases`` matter.
     """
 
     def __init__(self, rules: ComparisonRules) -> None:
-        self._words = rules.keys is KeyNaming.WORDS
+        self._words = rules.names is NameRule.WORDS
         self._aliases: Mapping[str, str] = {
             self.spelling(name): self.spelling(target) for name, target in rules.aliases.items()
         }

@@ -101,7 +101,7 @@ def _queries(source: JsonValue, target: JsonValue, walker: Walker) -> Iterator[_
         places: tuple[Place, Place] = (((), key), ((), key if other is None else other))
         right = ABSENT if other is None else target[other]
         if other is not None and other != key:
-            rule = Rule.KEYS if names.spelling(key) == names.spelling(other) else Rule.ALIASES
+            rule = Rule.NAMES if names.spelling(key) == names.spelling(other) else Rule.ALIASES
             findings.accept(rule, places, (key, other))
         yield _Query(name=key, left=source[key], right=right, places=places, state=state, findings=findings)
     for name, key in others.items():
@@ -327,7 +327,8 @@ def _outcome(counts: Counter[QueryStatus]) -> tuple[TranslationOutcome, str]:
         )
         return TranslationOutcome.DIFFERENT, f"{good} of {bad + good} queries are equivalent; {words}{aside}."
     if good:
-        return TranslationOutcome.EQUIVALENT, f"All {good} queries are equivalent{aside}."
+        which = "The only query is" if good == 1 else f"All {good} queries are"
+        return TranslationOutcome.EQUIVALENT, f"{which} equivalent{aside}."
     return TranslationOutcome.NOTHING_COMPARED, f"There is no query that could be compared{aside}."
 
 

@@ -58,10 +58,10 @@ def comparison_lines(comparison: ResultsComparison, *, differences: int = 20) ->
 def query_lines(query: QueryVerdict, *, differences: int) -> list[str]:
     """Returns the verdict on a query: one line, and one for each difference, hint and thing not compared."""
     lines = [f"{SYMBOLS[query.status]} {_head(query)}"]
+    lines += [f"    hint: {hint}" for hint in query.hints]
     lines += [f"    {difference_line(found)}" for found in query.differences[:differences]]
     if (more := query.total_differences - len(query.differences[:differences])) > 0:
         lines.append(f"    … and {more} more differences")
-    lines += [f"    hint: {hint}" for hint in query.hints]
     lines += [f"    not compared: {what}" for what in query.not_compared]
     return lines
 
@@ -114,19 +114,18 @@ def comparison_feedback(comparison: ResultsComparison, *, budget_chars: int) -> 
     bad = [query for query in comparison.queries if query.status not in _FINE]
     lines = [_cut(comparison.message, SMALLEST_BUDGET // 2)]
     room = budget_chars - len(lines[0])
-    for number, query in enumerate(bad):
-        left = len(bad) - number
-        share = room // left if left == 1 else (room - _NOTE_ROOM) // left
-        if share < SMALLEST_SHARE:
-            # Few queries told well are worth more than many cut to nothing.
-            share = min(room - _NOTE_ROOM, 2 * SMALLEST_SHARE)
-            if share < SMALLEST_SHARE:
-                lines.append(f"… and {left} more queries that are not equivalent")
-                room -= len(lines[-1]) + 1
-                break
-        block = _block(query_lines(query, differences=len(query.differences)), share)
+    told = bad
+    if len(bad) * SMALLEST_SHARE > room:
+        # Few queries told well are worth more than many cut to nothing.
+        room -= _NOTE_ROOM
+        told = bad[: max(room // (2 * SMALLEST_SHARE), room > SMALLEST_SHARE)]
+    texts = [query_lines(query, differences=len(query.differences)) for query in told]
+    for text, share in zip(texts, _shares([sum(len(line) + 1 for line in text) for text in texts], room), strict=True):
+        block = _block(text, share)
         lines += block
         room -= sum(len(line) + 1 for line in block)
+    if len(told) < len(bad):
+        lines.append(f"… and {len(bad) - len(told)} more queries that are not equivalent")
     fine = [query.name for query in comparison.queries if query.status is QueryStatus.EQUIVALENT]
     rest = [f"equivalent: {', '.join(fine)}"] if fine else []
     rest += [f"accepted by {accepted_line(accepted)}" for accepted in comparison.accepted]
@@ -143,6 +142,15 @@ def _head(query: QueryVerdict) -> str:
         source, target = (str(n) if n is not None else "?" for n in (query.source_rows, query.target_rows))
         rows = f" ({source} rows)" if source == target else f" (rows: source {source}, target {target})"
     return f"{query.name}{rows}: {query.message}"
+
+
+def _shares(sizes: Sequence[int], room: int) -> list[int]:
+    """Parts the room so that what a short text does not need goes to the long ones."""
+    shares = [0] * len(sizes)
+    for left, index in zip(range(len(sizes), 0, -1), sorted(range(len(sizes)), key=sizes.__getitem__), strict=True):
+        shares[index] = min(sizes[index], room // left)
+        room -= shares[index]
+    return shares
 
 
 def _block(lines: Sequence[str], share: int) -> list[str]:

@@ -13,7 +13,7 @@ rule                   what it accepts
 ``numeric_text``       text that is a decimal numeral counts as the number: ``"49.90"``, ``"49.9"`` and ``49.9``
 ``dates``              ISO 8601 texts count as dates: ``2024-01-10 12:00`` and ``2024-01-10T12:00:00.000``
 ``null_is_absent``     a member that is null on one side and not there on the other
-``keys``               other spellings of a name: ``OrderId``, ``order_id``, ``orderId``; also ``_id`` and ``id``
+``names``              other spellings of a name: ``OrderId``, ``order_id``, ``orderId``; also ``_id`` and ``id``
 ``aliases``            other names, as listed
 ``ids``                other values of identifiers: any, or any that are mapped one to one
 ``ignored``            anything at these paths, also that there is nothing
@@ -56,7 +56,7 @@ class RowOrder(StrEnum):
     UNORDERED = "unordered"
 
 
-class KeyNaming(StrEnum):
+class NameRule(StrEnum):
     """Which names are the same: equal ones, or those that case and separators alone tell apart."""
 
     EXACT = "exact"
@@ -115,6 +115,8 @@ class IdRule(Model):
 class ComparisonRules(Model):
     """Which differences are accepted; the default accepts none. The module's text has the table.
 
+    No field may be called ``keys``: ``dict(model)``, as Prefect does it, would take the model for a mapping.
+
     Attributes:
         rows: Whether the order of each query's rows counts. Nested arrays keep theirs, see ``unordered``.
         unordered: Further arrays whose order does not count: single queries (``$.openOrders``) or nested arrays
@@ -124,7 +126,7 @@ class ComparisonRules(Model):
         numeric_text: Whether text that is a decimal numeral counts as the number.
         dates: How dates are compared; ``None`` compares them as text.
         null_is_absent: Whether null equals a missing member.
-        keys: Which names of members (and queries) are the same.
+        names: Which names of members (and queries) are the same.
         aliases: Name → name that it stands for, on both sides.
         ids: Identifiers that may differ.
         ignored: Paths of members that are not compared.
@@ -141,7 +143,7 @@ class ComparisonRules(Model):
     numeric_text: bool = False
     dates: DateRules | None = None
     null_is_absent: bool = False
-    keys: KeyNaming = KeyNaming.EXACT
+    names: NameRule = NameRule.EXACT
     aliases: dict[str, str] = Field(default_factory=dict)
     ids: tuple[IdRule, ...] = Field(default=(), max_length=MAX_PATHS)
     ignored: tuple[PathPattern, ...] = Field(default=(), max_length=MAX_PATHS)

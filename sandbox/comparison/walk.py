@@ -249,7 +249,7 @@ class Walker:
         marks = self.states.marks(step)
         plan.members.append((left, right, step, marks.ignored or marks.id_rule is not None))
         if left is not None and right is not None and left != right and not marks.ignored:
-            rule = Rule.KEYS if self.names.spelling(left) == self.names.spelling(right) else Rule.ALIASES
+            rule = Rule.NAMES if self.names.spelling(left) == self.names.spelling(right) else Rule.ALIASES
             plan.renamed.setdefault(rule, (left, right))
             plan.counts[rule] = plan.counts.get(rule, 0) + 1
 

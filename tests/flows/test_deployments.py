@@ -90,11 +90,14 @@ async def test_deployments_are_made_and_a_worker_runs_them(prefect_server: str, 
     async with prefect_api(), client(credentials) as daytona, get_client() as api:
         deployments = await api.read_deployments()
         names = sorted(deployment.name for deployment in deployments)
-        assert names == sorted(f"validate-{name}" for name in builtin_profile_names())
+        assert names == sorted(f"validate-{name}" for name in (*builtin_profile_names(), "translation"))
         for deployment in deployments:
             assert deployment.description
             assert deployment.work_pool_name == POOL
             assert deployment.parameter_openapi_schema is not None
+            if deployment.name == "validate-translation":
+                assert deployment.parameter_openapi_schema["required"] == ["source", "target"]
+                continue
             assert deployment.parameter_openapi_schema["properties"]["files"]["description"]
             assert deployment.parameter_openapi_schema["required"] == ["profile"]
 

@@ -48,7 +48,7 @@ RULES = st.builds(
     numeric_text=st.booleans(),
     dates=st.sampled_from([None, {}, {"naive": "utc", "midnight": True}, {"precision": "day"}]),
     null_is_absent=st.booleans(),
-    keys=st.sampled_from(["exact", "words"]),
+    names=st.sampled_from(["exact", "words"]),
     aliases=st.sampled_from([{}, {"id": "orderId"}]),
     ids=st.sampled_from([[], [{"paths": ["$..id"]}], [{"paths": ["$..id", "$..orderId"]}, {"paths": ["$..x"]}]]),
     ignored=st.sampled_from([[], ["$..at"], ["$.q[*].name"], ["$..*[1]"]]),
@@ -109,7 +109,7 @@ def test_the_order_of_rows_changes_nothing_when_it_does_not_count(
 @given(st.lists(st.dictionaries(NAMES, SCALARS, max_size=3), max_size=6), st.randoms(use_true_random=False))
 def test_identifiers_can_be_renamed_and_rows_shuffled(rows: list[dict[str, Any]], random: Any) -> None:
     rules = checked_rules({"rows": "unordered", "ids": [{"paths": ["$..id"]}, {"paths": ["$..x"]}]})
-    source = {"q": rows, "r": [{"x": row.get("x")} for row in rows]}
+    source: Any = {"q": rows, "r": [{"x": row.get("x")} for row in rows]}
 
     def renamed(row: dict[str, Any]) -> dict[str, Any]:
         changed = dict(row)
@@ -121,7 +121,8 @@ def test_identifiers_can_be_renamed_and_rows_shuffled(rows: list[dict[str, Any]]
                     changed[key] = f"{key}-{int(value)}"
         return changed
 
-    target = {name: [renamed(row) for row in random.sample(list(part), len(part))] for name, part in source.items()}
+    shuffled = {name: random.sample(list(part), len(part)) for name, part in source.items()}
+    target: Any = {name: [renamed(row) for row in part] for name, part in shuffled.items()}
     comparison = compare_results(source, target, rules=rules)
     assert comparison.equivalent, comparison
 
@@ -129,10 +130,11 @@ def test_identifiers_can_be_renamed_and_rows_shuffled(rows: list[dict[str, Any]]
 @given(st.lists(st.dictionaries(st.sampled_from(["orderId", "unitPrice", "name"]), SCALARS), max_size=5))
 def test_keys_can_be_renamed_by_words(rows: list[dict[str, Any]]) -> None:
     spelt = {"orderId": "ORDER_ID", "unitPrice": "unit-price", "name": "Name"}
-    target = [{spelt[key]: value for key, value in row.items()} for row in rows]
+    source: Any = rows
+    target: Any = [{spelt[key]: value for key, value in row.items()} for row in rows]
     for order in ("ordered", "unordered"):
-        rules = checked_rules({"keys": "words", "rows": order})
-        assert compare_results({"topTen": rows}, {"TopTen": target}, rules=rules).equivalent
+        rules = checked_rules({"names": "words", "rows": order})
+        assert compare_results({"topTen": source}, {"TopTen": target}, rules=rules).equivalent
 
 
 @given(VALUES, VALUES)

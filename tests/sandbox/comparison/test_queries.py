@@ -34,7 +34,7 @@ def test_each_query_has_its_verdict() -> None:
 
 
 def test_two_failures_of_one_kind_are_not_equivalent() -> None:
-    same = {"q": {"error": "connection refused"}}
+    same: Any = {"q": {"error": "connection refused"}}
     comparison = compare_results(same, same)
     assert comparison.outcome is TranslationOutcome.DIFFERENT
     assert comparison.counts == {QueryStatus.FAILED: 1}
@@ -135,7 +135,7 @@ def test_samples_of_both_sides_without_an_order() -> None:
 
 def test_names_of_shapes_follow_the_key_rule() -> None:
     sampled = {"Count": 5, "FirstSample": ROWS[0], "LastSample": ROWS[-1]}
-    assert query({"rows": ROWS}, sampled, samples="comparable", keys="words").status is QueryStatus.EQUIVALENT
+    assert query({"rows": ROWS}, sampled, samples="comparable", names="words").status is QueryStatus.EQUIVALENT
 
 
 def test_rows_in_another_order_are_named_as_such() -> None:
@@ -187,8 +187,8 @@ def test_deep_rows_are_compared_in_order_and_that_is_said() -> None:
 
 
 def test_the_report_is_bounded() -> None:
-    source = {f"q{number}": list(range(100)) for number in range(MAX_QUERIES + 50)}
-    target = {name: [-1] * 100 for name in source}
+    source: Any = {f"q{number}": list(range(100)) for number in range(MAX_QUERIES + 50)}
+    target: Any = {name: [-1] * 100 for name in source}
     target["q7"] = source["q7"]
     comparison = compare_results(source, target)
     assert len(comparison.queries) == MAX_QUERIES
@@ -203,7 +203,7 @@ def test_a_hundred_thousand_rows() -> None:
     target = [{"order_id": f"o{n}", "total": n + 0.5, "placed": "2024-01-10T00:00:00"} for n in range(100_000)]
     rules: dict[str, Any] = {
         "rows": "unordered",
-        "keys": "words",
+        "names": "words",
         "numeric_text": True,
         "dates": {"midnight": True},
         "ids": [{"paths": ["$..orderId"]}],
@@ -213,7 +213,7 @@ def test_a_hundred_thousand_rows() -> None:
     assert {one.rule: one.count for one in comparison.accepted} == {
         "dates": 100_000,
         "ids": 100_000,
-        "keys": 100_000,
+        "names": 100_000,
         "numeric_text": 100_000,
         "rows": 100_000,
     }

@@ -96,23 +96,23 @@ def test_null_is_absent() -> None:
 def test_key_naming() -> None:
     source = {"OrderId": 1, "unit_price": 2, "_id": 3}
     target = {"orderId": 1, "UNIT-PRICE": 2, "id": 3}
-    assert accepts(source, target, keys="words")
-    assert not accepts({"orderId": 1}, {"orderIds": 1}, keys="words")
-    assert accepts({"_id": 7}, {"OrderId": 7}, keys="words", aliases={"id": "orderId"})
-    assert not accepts({"_id": 7}, {"OrderId": 7}, keys="words")
+    assert accepts(source, target, names="words")
+    assert not accepts({"orderId": 1}, {"orderIds": 1}, names="words")
+    assert accepts({"_id": 7}, {"OrderId": 7}, names="words", aliases={"id": "orderId"})
+    assert not accepts({"_id": 7}, {"OrderId": 7}, names="words")
     assert accepts({"kundeNr": 7}, {"customerNo": 7}, aliases={"kundeNr": "customerNo"})
-    comparison = judge({"OpenOrders": [1]}, {"open_orders": [1]}, keys="words")
+    comparison = judge({"OpenOrders": [1]}, {"open_orders": [1]}, names="words")
     assert comparison.equivalent
     assert [(one.rule, one.path, one.target_path) for one in comparison.accepted] == [
-        ("keys", "$.OpenOrders", "$.open_orders")
+        ("names", "$.OpenOrders", "$.open_orders")
     ]
 
 
 def test_names_that_would_become_one_keep_their_spelling() -> None:
     both = {"orderId": 1, "order_id": 2}
-    assert judge({"q": both}, {"q": dict(reversed(both.items()))}, keys="words").equivalent
-    assert not judge({"q": both}, {"q": {"orderId": 1}}, keys="words").equivalent
-    assert not judge({"q": [both]}, {"q": [{"orderId": 2, "order_id": 1}]}, keys="words", rows="unordered").equivalent
+    assert judge({"q": both}, {"q": dict(reversed(both.items()))}, names="words").equivalent
+    assert not judge({"q": both}, {"q": {"orderId": 1}}, names="words").equivalent
+    assert not judge({"q": [both]}, {"q": [{"orderId": 2, "order_id": 1}]}, names="words", rows="unordered").equivalent
 
 
 def test_row_order() -> None:
@@ -158,7 +158,7 @@ def test_ids_are_mapped_across_queries() -> None:
 def test_ids_tell_unordered_rows_apart_wherever_they_are_explained() -> None:
     ids = [{"paths": ["$..a"]}, {"paths": ["$..b"]}]
     # A relation of nothing but identifiers stands first; the names that tell them apart come later.
-    source = {
+    source: dict[str, Any] = {
         "pairs": [{"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 2, "b": 2}, {"a": 3, "b": 1}],
         "as": [{"a": 1, "name": "one"}, {"a": 2, "name": "two"}, {"a": 3, "name": "two"}],
     }
@@ -198,14 +198,14 @@ def test_ignored_paths() -> None:
 
 
 def test_paths_take_the_spelling_of_names_from_the_rule() -> None:
-    assert accepts([{"CreatedAt": 1}], [{"created_at": 2}], ignored=["$..createdAt"], keys="words")
+    assert accepts([{"CreatedAt": 1}], [{"created_at": 2}], ignored=["$..createdAt"], names="words")
 
 
 def test_what_is_accepted_is_counted_with_an_example() -> None:
     source = {"q": [{"Total": "1.50"}, {"Total": "2.50"}, {"Total": "3"}]}
     target = {"q": [{"total": 1.5}, {"total": 2.5}, {"total": "3"}]}
-    accepted = {one.rule: one for one in judge(source, target, keys="words", numeric_text=True).accepted}
-    assert {rule: one.count for rule, one in accepted.items()} == {"keys": 3, "numeric_text": 2}
+    accepted = {one.rule: one for one in judge(source, target, names="words", numeric_text=True).accepted}
+    assert {rule: one.count for rule, one in accepted.items()} == {"names": 3, "numeric_text": 2}
     example = accepted["numeric_text"]
     assert (example.path, example.target_path) == ("$.q[0].Total", "$.q[0].total")
     assert (example.source, example.target) == ("1.50", 1.5)
@@ -250,12 +250,12 @@ def test_wrong_rules_are_named(document: dict[str, Any], named: str) -> None:
 
 def test_rules_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
-    path.write_text('keys = "words"\nignored = ["$..at"]\n[dates]\nnaive = "utc"\n')
-    expected = ComparisonRules.model_validate({"keys": "words", "ignored": ["$..at"], "dates": {"naive": "utc"}})
+    path.write_text('names = "words"\nignored = ["$..at"]\n[dates]\nnaive = "utc"\n')
+    expected = ComparisonRules.model_validate({"names": "words", "ignored": ["$..at"], "dates": {"naive": "utc"}})
     assert load_rules_file(path) == expected
     (tmp_path / "rules.json").write_text(expected.model_dump_json())
     assert load_rules_file(tmp_path / "rules.json") == expected
-    path.write_text("keys = ")
+    path.write_text("names = ")
     with pytest.raises(ConfigurationError, match="is not TOML"):
         load_rules_file(path)
     with pytest.raises(ConfigurationError, match="cannot read"):
