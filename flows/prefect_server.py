@@ -71,6 +71,7 @@ class ServerProcess:
         boot: Identity of the boot the process belongs to.
         port: TCP port on 127.0.0.1.
         prefect: Version of Prefect it runs.
+        network: Number of the network namespace it listens in, 0 if unknown.
     """
 
     pid: int
@@ -78,6 +79,7 @@ class ServerProcess:
     boot: str
     port: int
     prefect: str
+    network: int = 0
 
     @property
     def api_url(self) -> str:
@@ -93,6 +95,11 @@ class ServerProcess:
     def alive(self) -> bool:
         """Whether the very process still runs."""
         return self.boot == _boot_id() and _process_start(self.pid) == self.started
+
+    @property
+    def reachable(self) -> bool:
+        """Whether its 127.0.0.1 is ours: that of a container or of ``unshare --net`` is another one."""
+        return self.network in (0, _network())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +182,8 @@ class PrefectServer:
     async def start(self, *, progress: Progress | None = None) -> ServerProcess:
         """Starts the server, or finds the one that runs; returns when it answers.
 
-        Callers in any number of processes may race: one starts it, all get the same.
+        Callers in any number of processes may race: one starts it, all get the same. A server that runs in another
+        network namespace cannot be reached from here, and two cannot share one database: it is ended and started anew.
 
         Args:
             progress: Called with a line of text when the caller has to wait.
@@ -184,11 +192,17 @@ class PrefectServer:
             PlatformUnavailableError: The server did not come up; the text holds the end of its log.
         """
         running = self.read()
-        if running is not None and await _healthy(running.port):
+        if running is not None and running.reachable and await _healthy(running.port):
             return self._checked(running)
         self._make_directory()
         async with self._locked():
             running = self.read()
+            if running is not None and not running.reachable:
+                if progress is not None:
+                    progress("the Prefect server runs in another network namespace: stopping it there")
+                await self._end(running)
+                self._connection.unlink(missing_ok=True)
+                running = None
             if running is not None:
                 await self._until_healthy(running, progress=progress)
                 return self._checked(running)
@@ -225,7 +239,7 @@ class PrefectServer:
     async def status(self) -> ServerStatus:
         """Tells whether the server runs and answers."""
         running = self.read()
-        healthy = running is not None and await _healthy(running.port)
+        healthy = running is not None and running.reachable and await _healthy(running.port)
         return ServerStatus(process=running, healthy=healthy, log=self.log)
 
     def read(self) -> ServerProcess | None:
@@ -297,7 +311,12 @@ class PrefectServer:
             raise PlatformUnavailableError(f"the Prefect server could not be launched (exit {launcher.returncode})")
         pid = int(output)
         server = ServerProcess(
-            pid=pid, started=_process_start(pid) or "", boot=_boot_id(), port=port, prefect=version("prefect")
+            pid=pid,
+            started=_process_start(pid) or "",
+            boot=_boot_id(),
+            port=port,
+            prefect=version("prefect"),
+            network=_network(),
         )
         self._write(server)
         try:
@@ -396,6 +415,14 @@ def _boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return ""
+
+
+def _network() -> int:
+    """Number of this process's network namespace; 0 where the kernel shows none."""
+    try:
+        return Path("/proc/self/ns/net").stat().st_ino
+    except OSError:
+        return 0
 
 
 def _process_start(pid: int) -> str | None:

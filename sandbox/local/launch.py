@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .directory import CONNECTION_FILE, LOG_FILE, make_directory, write_private
-from .process_identity import start_time
+from .process_identity import network_namespace, start_time
 from .settings import Settings, SettingsError
 
 LOG_BYTES = 5 * 1024 * 1024
@@ -80,6 +80,7 @@ async def _serve(settings: Settings, report: _Report) -> int:
         "api_url": platform.api_url,
         "pid": os.getpid(),
         "started": start_time(os.getpid()),
+        "network": network_namespace(),
         "version": platform_version(),
         "settings": settings.to_environment(),
     }

@@ -25,7 +25,7 @@ from .directory import (
     make_directory,
     read_key,
 )
-from .process_identity import end, start_time
+from .process_identity import end, network_namespace, start_time
 from .settings import Settings
 
 START_LOCK_FILE = "start.lock"
@@ -81,6 +81,7 @@ class Connection:
         version: Of the platform that runs.
         differs: Names of ``UOM_`` variables that it was started with otherwise than the caller's.
         reused: True if it ran before the call.
+        reachable: False if it listens in another network namespace, such as a container's.
     """
 
     api_url: str
@@ -89,6 +90,7 @@ class Connection:
     version: str
     differs: tuple[str, ...] = ()
     reused: bool = True
+    reachable: bool = True
 
     def __repr__(self) -> str:
         return f"Connection(api_url={self.api_url!r}, pid={self.pid}, version={self.version!r})"
@@ -116,6 +118,9 @@ class Status:
 def start(settings: Settings | None = None, *, seconds: float = START_SECONDS) -> Connection:
     """Starts the service, or finds the one that runs. Of several callers at once one starts it, all get the same.
 
+    A service that runs in another network namespace cannot be reached from here, and two cannot share a directory: it
+    is stopped, which keeps snapshots and disks, and started anew.
+
     Args:
         settings: Where and how; from the environment by default.
         seconds: Limit for the whole call.
@@ -137,6 +142,9 @@ def start(settings: Settings | None = None, *, seconds: float = START_SECONDS) -
         ) from error
     try:
         found = _found(settings)
+        if found is not None and not found.reachable:
+            stop(settings, seconds=max(1.0, deadline - time.monotonic()))
+            found = None
         if found is not None:
             if not _answers(found.api_url, seconds=HEALTH_SECONDS):
                 raise ServiceError(
@@ -181,9 +189,11 @@ def status(settings: Settings | None = None) -> Status:
         busy = is_locked(directory / LOCK_FILE)
         detail = "a program runs a platform of its own here" if busy else "not running"
         return Status(running=busy, answers=False, detail=detail, directory=directory)
-    answers = _answers(found.api_url, seconds=HEALTH_SECONDS)
+    answers = found.reachable and _answers(found.api_url, seconds=HEALTH_SECONDS)
     detail = f"running at {found.api_url} (process {found.pid}, version {found.version})"
-    if not answers:
+    if not found.reachable:
+        detail += ", but in another network namespace; a start here stops it there"
+    elif not answers:
         detail += ", but it does not answer"
     if found.differs:
         detail += f"; started with other values of {', '.join(found.differs)}: stop and start it to apply yours"
@@ -316,6 +326,7 @@ def _read(settings: Settings) -> tuple[Connection, int] | None:
             pid=document["pid"],
             version=document["version"],
             differs=differs,
+            reachable=document.get("network") in (None, network_namespace()),
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None

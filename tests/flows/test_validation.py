@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any
 from uuid import UUID
 
@@ -69,16 +69,21 @@ async def newest_run(api: PrefectClient) -> FlowRun:
     return (await api.read_flow_runs(sort=FlowRunSort.EXPECTED_START_TIME_DESC, limit=1))[0]
 
 
-async def everything_stored(run_id: UUID) -> str:
-    """All that Prefect keeps of a run, as text."""
+async def everything_stored(run_id: UUID, *, tasks_named: Collection[str] = ()) -> str:
+    """All that Prefect keeps of a run, as text; waits for the tasks, which the server records when it comes to it."""
     await asyncio.to_thread(send_what_waits)
-    async with get_client() as api:
+    async with asyncio.timeout(60), get_client() as api:
+        of_the_run = FlowRunFilter(id=FlowRunFilterId(any_=[run_id]))
+        while True:
+            tasks = await api.read_task_runs(flow_run_filter=of_the_run)
+            if set(tasks_named) <= {task.name for task in tasks}:
+                break
+            await asyncio.sleep(0.2)
         run = await api.read_flow_run(run_id)
         artifacts = await api.read_artifacts(
             artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run_id]))
         )
         logs = await api.read_logs(log_filter=LogFilter(flow_run_id=LogFilterFlowRunId(any_=[run_id])), limit=200)
-        tasks = await api.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run_id])))
     return json.dumps([item.model_dump(mode="json") for item in (run, *artifacts, *logs, *tasks)])
 
 
@@ -99,11 +104,7 @@ async def test_a_program_that_passes(credentials: Credentials) -> None:
     assert run.state is not None
     assert (run.state.type, run.state.name) == (StateType.COMPLETED, "Passed")
     assert run.name == "validate-python-plain-talk-1"
-    stored = await everything_stored(run.id)
-    assert "[stdout] hello" in stored
-    for key in ("summary", "console", "result"):
-        assert f"validation-{key}-python-plain" in stored
-    for name in (
+    tasks = (
         "ensure_snapshot-python",
         "reconcile_sandbox-python",
         "execute_session-build",
@@ -111,8 +112,11 @@ async def test_a_program_that_passes(credentials: Credentials) -> None:
         "execute_session-run",
         "stream_logs-run",
         "collect_results-python",
-    ):
-        assert name in stored
+    )
+    stored = await everything_stored(run.id, tasks_named=tasks)
+    assert "[stdout] hello" in stored
+    for key in ("summary", "console", "result"):
+        assert f"validation-{key}-python-plain" in stored
 
 
 @pytest.mark.parametrize(

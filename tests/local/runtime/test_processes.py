@@ -152,7 +152,9 @@ async def test_many_at_once(box: BubblewrapBox) -> None:
 
 async def test_no_signal_is_ignored_or_blocked_in_a_program(box: BubblewrapBox) -> None:
     outcome = await run(box, "grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
-    assert [line.split()[1] for line in outcome.stdout.splitlines()] == ["0" * 16, "0" * 16]
+    # glibc keeps 32 and 33 to itself, refuses to set them and leaks them ignored through posix_spawn, as under make.
+    of_the_library = 1 << 31 | 1 << 32
+    assert [int(line.split()[1], 16) & ~of_the_library for line in outcome.stdout.splitlines()] == [0, 0]
 
 
 async def test_only_the_three_standard_descriptors_are_open(box: BubblewrapBox) -> None:

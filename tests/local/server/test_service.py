@@ -19,7 +19,7 @@ from daytona import AsyncDaytona, DaytonaConfig
 
 from sandbox.local import service
 from sandbox.local.diagnosis import diagnose
-from sandbox.local.process_identity import start_time
+from sandbox.local.process_identity import network_namespace, start_time
 from sandbox.local.settings import Settings
 from tests.local.platforms import running_platform, scratch_home
 
@@ -128,6 +128,22 @@ async def test_many_starters_one_service(settings: Settings) -> None:
     assert all(starter.returncode == 0 for starter in starters)
     assert len({(pid, url) for pid, url, _ in answers}) == 1
     assert [reused for _, _, reused in answers].count(False) == 1
+
+
+async def test_one_in_another_network_namespace_gives_way(settings: Settings) -> None:
+    first = await asyncio.to_thread(service.start, settings)
+    file = settings.platform_directory / "connection.json"
+    document = json.loads(file.read_text())
+    assert document["network"] == network_namespace()
+    file.write_text(json.dumps(document | {"network": 1}))
+    state = service.status(settings)
+    assert (state.running, state.answers) == (True, False)
+    assert "another network namespace" in state.detail
+
+    second = await asyncio.to_thread(service.start, settings)
+    assert (second.reused, second.reachable) == (False, True)
+    assert start_time(first.pid) is None
+    assert service.status(settings).answers
 
 
 async def test_reset_removes_everything(settings: Settings) -> None:
