@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from flows.prefect_process import HOST, ServerProcess, boot_id, network_namespace, process_start
 from sandbox.errors import ConfigurationError, PlatformUnavailableError
 
 logger = logging.getLogger(__name__)
 
-HOST: Final = "127.0.0.1"
 PREFERRED_PORT: Final = 4267
 START_SECONDS: Final = 120.0
 """A first start migrates an empty database: 24 s on two free cores, more where others compute."""
@@ -59,47 +59,6 @@ with open(sys.argv[1], "ab") as log:
     )
 print(server.pid)
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerProcess:
-    """The server as its connection file describes it.
-
-    Attributes:
-        pid: Process id.
-        started: When the process started, in clock ticks since boot: with ``boot`` it tells a reused pid apart.
-        boot: Identity of the boot the process belongs to.
-        port: TCP port on 127.0.0.1.
-        prefect: Version of Prefect it runs.
-        network: Number of the network namespace it listens in, 0 if unknown.
-    """
-
-    pid: int
-    started: str
-    boot: str
-    port: int
-    prefect: str
-    network: int = 0
-
-    @property
-    def api_url(self) -> str:
-        """What ``PREFECT_API_URL`` must be."""
-        return f"http://{HOST}:{self.port}/api"
-
-    @property
-    def ui_url(self) -> str:
-        """Where a browser finds the UI."""
-        return f"http://{HOST}:{self.port}"
-
-    @property
-    def alive(self) -> bool:
-        """Whether the very process still runs."""
-        return self.boot == _boot_id() and _process_start(self.pid) == self.started
-
-    @property
-    def reachable(self) -> bool:
-        """Whether its 127.0.0.1 is ours: that of a container or of ``unshare --net`` is another one."""
-        return self.network in (0, _network())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,11 +271,11 @@ class PrefectServer:
         pid = int(output)
         server = ServerProcess(
             pid=pid,
-            started=_process_start(pid) or "",
-            boot=_boot_id(),
+            started=process_start(pid) or "",
+            boot=boot_id(),
             port=port,
             prefect=version("prefect"),
-            network=_network(),
+            network=network_namespace(),
         )
         self._write(server)
         try:
@@ -408,28 +367,3 @@ async def _healthy(port: int) -> bool:
     except (OSError, TimeoutError):
         return False
     return status.split()[1:2] == [b"200"]
-
-
-def _boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
-def _network() -> int:
-    """Number of this process's network namespace; 0 where the kernel shows none."""
-    try:
-        return Path("/proc/self/ns/net").stat().st_ino
-    except OSError:
-        return 0
-
-
-def _process_start(pid: int) -> str | None:
-    """Start time of a live process, ``None`` when there is no such process or it is a zombie."""
-    try:
-        # The second field is the name in parentheses, which may itself hold spaces and parentheses.
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in ("Z", "X") else fields[19]

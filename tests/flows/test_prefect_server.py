@@ -16,7 +16,8 @@ from prefect import flow, task
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.prefect_connection import prefect_api
-from flows.prefect_server import PrefectServer, ServerProcess, default_home, server_settings
+from flows.prefect_process import ServerProcess
+from flows.prefect_server import PrefectServer, default_home, server_settings
 from sandbox.errors import ConfigurationError, PlatformUnavailableError
 from sandbox.local.settings import Settings
 from tests.scratch import scratch_directory
