@@ -264,7 +264,7 @@ class _Work:
                         log_tail=log.tail,
                         sandbox=self.name,
                         state=state.value,
-                        remedy=f"Correct the set-up of the profile {self.profile.name!r}.",
+                        remedy=f"Do what the log asks for, or correct the set-up of the profile {self.profile.name!r}.",
                     )
                 if action is not Action.WAIT:
                     await log.drain()
