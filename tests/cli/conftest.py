@@ -14,6 +14,7 @@ from typing import Protocol
 import pytest
 
 from sandbox.connection import Credentials
+from tests.java import java_25 as java_25
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 100.0
