@@ -75,6 +75,7 @@ class BubblewrapRuntime(Runtime):
     """
 
     name = "bubblewrap"
+    uses_images = False
 
     def __init__(
         self,

@@ -17,12 +17,12 @@ from .toolchains import Toolchain
 
 _RUN_BYTES = 4 * MIB
 # Not separated by namespaces: they tell of the host, or let root's files be changed (sys). Hidden or read-only.
-_HIDDEN = (
+HIDDEN = (
     "cmdline", "config.gz", "interrupts", "kallsyms", "kcore", "key-users", "keys", "kmsg", "kpagecount",
     "kpageflags", "latency_stats", "pagetypeinfo", "sched_debug", "slabinfo", "softirqs", "sysrq-trigger",
     "timer_list", "vmallocinfo",
 )  # fmt: skip
-_READ_ONLY = ("acpi", "bus", "driver", "fs", "irq", "scsi", "sys")
+READ_ONLY = ("acpi", "bus", "driver", "fs", "irq", "scsi", "sys")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +70,10 @@ def bwrap_command(kit: Kit, mounts: BoxMounts, *, control: int, seccomp: int, in
         if Path("/", name).is_dir() and not Path("/", name).is_symlink():
             argv += ["--ro-bind", f"/{name}", f"/{name}"]
     argv += ["--proc", "/proc"]
-    for name in _HIDDEN:
+    for name in HIDDEN:
         if Path("/proc", name).exists():
             argv += ["--ro-bind", "/dev/null", f"/proc/{name}"]
-    for name in _READ_ONLY:
+    for name in READ_ONLY:
         if Path("/proc", name).exists():
             argv += ["--ro-bind", f"/proc/{name}", f"/proc/{name}"]
     size = str(mounts.tmp_bytes)

@@ -48,6 +48,7 @@ class BoxSpec:
     Attributes:
         box_id: Identity; names the box's directory, so letters, digits and ``-`` only (a UUID).
         layers: Ids of the frozen layers below the box's writable directory, lowest first; the base is implied.
+        image: Name of the image below the layers, for runtimes that use images; ``None`` means the runtime's default.
         env: Environment of every process in the box.
         user: Informational name of the user inside.
         workdir: Start directory of processes; made if absent. ``None`` means the home directory.
@@ -60,6 +61,7 @@ class BoxSpec:
 
     box_id: str
     layers: tuple[str, ...] = ()
+    image: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     user: str = "sandbox"
     workdir: str | None = None
@@ -314,9 +316,16 @@ class Box(Protocol):
 
 
 class Runtime(Protocol):
-    """How boxes are made. One instance per platform process."""
+    """How boxes are made. One instance per platform process.
+
+    Attributes:
+        name: What logs call it.
+        uses_images: True if an image's name says what boxes are made of; False if this machine's toolchains take the
+            place of any image.
+    """
 
     name: str
+    uses_images: bool
 
     async def prepare(self) -> None:
         """Checks the machine, writes the base layer and what boxes need, cleans up after a killed predecessor.

@@ -18,9 +18,9 @@ import sys
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from .errors import RuntimeUnavailableError
-from .places import Places
 from .seccomp import build_filter
 
 _VERSION = 2
@@ -35,6 +35,20 @@ _MODULES = (
 )  # fmt: skip
 _LIBRARY = re.compile(r"^\s*(?:(\S+) => )?(/\S+) \(0x", re.MULTILINE)
 _BOOT = "from agent.main import main\nmain()\n"
+
+
+class KitPlaces(Protocol):
+    """Where kits are kept and where they are made."""
+
+    @property
+    def kit(self) -> Path:
+        """Kits, by fingerprint."""
+        ...
+
+    @property
+    def trash(self) -> Path:
+        """A directory beside it for what is not finished."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +72,7 @@ class Kit:
     python: tuple[str, ...]
 
 
-def build_kit(places: Places, *, with_bwrap: bool = True) -> Kit:
+def build_kit(places: KitPlaces, *, with_bwrap: bool = True) -> Kit:
     """Returns the kit, written if there is none for this interpreter and this version. Blocks for up to a second.
 
     Args:

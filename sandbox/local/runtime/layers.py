@@ -120,27 +120,8 @@ class Disks:
         (self._places.state / f"{box.name}.lock").unlink(missing_ok=True)
 
     async def measure(self, path: Path) -> int:
-        """Returns the bytes that ``path`` takes on the disk, hard links counted once.
-
-        By ``du`` in its own process, so that a directory with a million files does not stall the server. An ordinary
-        user runs it as root of a user namespace, because a box can hide a directory from its owner by its mode.
-        """
-        process = await asyncio.create_subprocess_exec(
-            *_as_owner("du", "-sx", "--block-size=1", "--", str(path)),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            output, _ = await process.communicate()
-        except asyncio.CancelledError:
-            if process.returncode is None:
-                process.kill()
-                await asyncio.shield(process.wait())
-            raise
-        first = output.split(b"\t", 1)[0]
-        # du fails for what vanishes while it counts and still prints the sum of the rest.
-        return int(first) if first.isdigit() else 0
+        """Returns the bytes that ``path`` takes on the disk; see ``measured``."""
+        return await measured(path)
 
     def discard(self, path: Path) -> None:
         """Moves a directory out of the way at once and deletes it in the background."""
@@ -181,6 +162,30 @@ class Disks:
         """Waits for the deletions."""
         while self._deleting:
             await asyncio.gather(*self._deleting)
+
+
+async def measured(path: Path) -> int:
+    """Returns the bytes that ``path`` takes on the disk, hard links counted once.
+
+    By ``du`` in its own process, so that a directory with a million files does not stall the server. An ordinary
+    user runs it as root of a user namespace, because a box can hide a directory from its owner by its mode.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *_as_owner("du", "-sx", "--block-size=1", "--", str(path)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        output, _ = await process.communicate()
+    except asyncio.CancelledError:
+        if process.returncode is None:
+            process.kill()
+            await asyncio.shield(process.wait())
+        raise
+    first = output.split(b"\t", 1)[0]
+    # du fails for what vanishes while it counts and still prints the sum of the rest.
+    return int(first) if first.isdigit() else 0
 
 
 async def delete_tree(path: Path) -> None:

@@ -189,7 +189,19 @@ def _unified(directory: Path) -> CgroupParent | None:
 
 
 def _own_groups() -> dict[str, Path]:
-    """Returns controller → the server's own group; the empty name is the version 2 tree."""
+    """Returns controller → the server's own group, if the server may change it."""
+    return {controller: path for controller, path in groups_of("self").items() if os.access(path, os.W_OK)}
+
+
+def groups_of(process: str) -> dict[str, Path]:
+    """Returns controller → the group of a process; the empty name is the version 2 tree.
+
+    Args:
+        process: Its pid or ``self``.
+
+    Raises:
+        OSError: There is no such process.
+    """
     mounts: dict[str, Path] = {}
     for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
         _, place, kind, options, *_ = line.split(" ")
@@ -198,13 +210,13 @@ def _own_groups() -> dict[str, Path]:
                 mounts[option] = Path(place)
         elif kind == "cgroup2":
             mounts[""] = Path(place)
-    own: dict[str, Path] = {}
-    for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+    found: dict[str, Path] = {}
+    for line in Path("/proc", process, "cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
         for controller in controllers.split(","):
             if controller in mounts:
-                own[controller] = mounts[controller] / path.lstrip("/")
-    return {controller: path for controller, path in own.items() if os.access(path, os.W_OK)}
+                found[controller] = mounts[controller] / path.lstrip("/")
+    return found
 
 
 def take_over(parent: CgroupParent | None, record: Path) -> None:
