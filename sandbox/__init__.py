@@ -34,7 +34,14 @@ from sandbox.errors import (
 )
 
 if TYPE_CHECKING:
-    from sandbox.comparison import compare
+    from sandbox.comparison import (
+        ComparisonRules,
+        QueryStatus,
+        ResultsComparison,
+        TranslationOutcome,
+        compare,
+        compare_results,
+    )
     from sandbox.connection import Credentials, client, platform_credentials, resolve_credentials
     from sandbox.events import Event, EventStream, Sink
     from sandbox.models import (
@@ -65,6 +72,7 @@ if TYPE_CHECKING:
         load_profile_file,
         parse_profile,
     )
+    from sandbox.translation import TranslationResult, conclude_translation
     from sandbox.validation import Validation
     from sandbox.validation_sandbox import (
         ValidationSandbox,
@@ -74,7 +82,18 @@ if TYPE_CHECKING:
     )
 
 _LAZY = {
-    "compare": "comparison",
+    **dict.fromkeys(
+        (
+            "ComparisonRules",
+            "QueryStatus",
+            "ResultsComparison",
+            "TranslationOutcome",
+            "compare",
+            "compare_results",
+        ),
+        "comparison",
+    ),
+    **dict.fromkeys(("TranslationResult", "conclude_translation"), "translation"),
     **dict.fromkeys(("Credentials", "client", "platform_credentials", "resolve_credentials"), "connection"),
     **dict.fromkeys(("Event", "EventStream", "Sink"), "events"),
     **dict.fromkeys(
@@ -136,6 +155,7 @@ __all__ = [
     "CapacityError",
     "ClientClosedError",
     "Comparison",
+    "ComparisonRules",
     "ConfigurationError",
     "Credentials",
     "Diagnostic",
@@ -150,10 +170,12 @@ __all__ = [
     "PhaseResult",
     "PlatformUnavailableError",
     "Profile",
+    "QueryStatus",
     "QuotaExceededError",
     "RateLimitedError",
     "Resources",
     "ResultExpectation",
+    "ResultsComparison",
     "RunLimits",
     "SandboxError",
     "SandboxIdentity",
@@ -164,6 +186,8 @@ __all__ = [
     "SnapshotIdentity",
     "StreamOutput",
     "Timings",
+    "TranslationOutcome",
+    "TranslationResult",
     "Validation",
     "ValidationRequest",
     "ValidationResult",
@@ -173,6 +197,8 @@ __all__ = [
     "builtin_profile_names",
     "client",
     "compare",
+    "compare_results",
+    "conclude_translation",
     "create_validation_sandbox",
     "download_file_from_sandbox",
     "execute_in_sandbox",

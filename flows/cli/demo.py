@@ -11,12 +11,16 @@ from flows.cli.examples import Example, examples_directory, load_example
 from flows.cli.running import quiet_prefect
 from flows.cli.running import run as run_to_end
 from flows.cli.terminal import Console, one_line, summary
-from flows.outcomes import EXIT_DIFFERS, EXIT_INFRASTRUCTURE, EXIT_PASSED
+from flows.cli.translations import Translation, load_translation, translation_files
+from flows.outcomes import EXIT_DIFFERS, EXIT_INFRASTRUCTURE, EXIT_PASSED, TRANSLATIONS
 from sandbox.errors import ConfigurationError, SandboxError, SnapshotBuildError
 from sandbox.profiles import builtin_profile_names
 
 LIVE_LINES = 20
 """Lines of output that are shown of each program; one of the examples floods."""
+
+SHOWN_TRANSLATIONS = ("python-to-java", "java-inner-join")
+"""Translations that are shown when no names are given: one that passes, one that is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +44,21 @@ def run(options: argparse.Namespace) -> int:
     """Validates the examples and prints the table."""
     directory = examples_directory(options.examples)
     known = sorted(path.parent.name for path in directory.glob("*/example.toml"))
-    if unknown := set(options.names) - set(known):
+    pairs = {path.stem: path for path in translation_files(directory)}
+    if unknown := set(options.names) - {*known, *pairs}:
         raise ConfigurationError(
-            f"no example {', '.join(sorted(unknown))}", field="NAME", remedy=f"There are: {', '.join(known)}."
+            f"no example {', '.join(sorted(unknown))}",
+            field="NAME",
+            remedy=f"There are: {', '.join((*known, *pairs))}.",
         )
-    examples = [load_example(directory / name) for name in (options.names or known)]
+    names = options.names or (*known, *(name for name in SHOWN_TRANSLATIONS if name in pairs))
+    examples = [load_translation(pairs[name]) if name in pairs else load_example(directory / name) for name in names]
     quiet_prefect()
     # One stream, so that the order is kept also where the output is not a terminal.
     return run_to_end(_demo(examples, Console(live_lines=LIVE_LINES, errors=sys.stdout)))
 
 
-async def _demo(examples: Sequence[Example], console: Console) -> int:
+async def _demo(examples: Sequence[Example | Translation], console: Console) -> int:
     from flows.prefect_connection import prefect_api
     from sandbox.connection import client, platform_credentials
 
@@ -58,7 +66,10 @@ async def _demo(examples: Sequence[Example], console: Console) -> int:
     without: dict[str, str] = {}
     async with prefect_api(progress=console.status) as api_url, client(await platform_credentials()):
         for example in examples:
-            rows.append(await _one(example, console, without))  # noqa: PERF401
+            if isinstance(example, Translation):
+                rows.append(await _translation(example, console, without))
+            else:
+                rows.append(await _one(example, console, without))
     _table(rows, console)
     console.line(console.paint(f"  every run is kept at {api_url.removesuffix('/api')}/runs", "dim"))
     words = {row.verdict for row in rows}
@@ -94,6 +105,35 @@ async def _one(example: Example, console: Console, without: dict[str, str]) -> R
             return Row(name=example.name, verdict=result.outcome.value, colour="green", detail=seconds)
     console.line(console.paint(f"not run: {without[profile]}\n", "yellow"))
     return Row(name=example.name, verdict="not run", colour="yellow", detail=without[profile])
+
+
+async def _translation(example: Translation, console: Console, without: dict[str, str]) -> Row:
+    """Validates and compares one pair; what the programs print is not shown."""
+    from flows.translation_api import validate_translation
+
+    console.line(f"{console.paint(example.name, 'bold')}  {example.title}")
+    missing = next((without[r.profile] for r in (example.source, example.target) if r.profile in without), None)
+    if missing is None:
+        try:
+            result = await validate_translation(example.source, example.target, rules=example.rules)
+        except SnapshotBuildError as error:
+            missing = f"its tools are not here: {_reason(error)}"
+        except SandboxError as error:
+            console.line(f"{error}\n")
+            return Row(name=example.name, verdict="failed", colour="red", detail=one_line(error.message))
+        else:
+            row = TRANSLATIONS[result.outcome]
+            head, *lines = result.text().splitlines()
+            console.line(f"{console.paint(f'{row.symbol} {one_line(head)}', row.colour)}")
+            for line in lines:
+                console.line(f"  {one_line(line)}")
+            console.line()
+            if faults := example.faults(result):
+                return Row(name=example.name, verdict="differs", colour="red", detail=one_line("; ".join(faults)))
+            seconds = f"{result.seconds:6.2f} s"
+            return Row(name=example.name, verdict=result.outcome.value, colour="green", detail=seconds)
+    console.line(console.paint(f"not run: {missing}\n", "yellow"))
+    return Row(name=example.name, verdict="not run", colour="yellow", detail=missing)
 
 
 def _reason(error: SnapshotBuildError) -> str:

@@ -140,8 +140,10 @@ def _head(query: QueryVerdict) -> str:
     rows = ""
     if query.source_rows is not None or query.target_rows is not None:
         source, target = (str(n) if n is not None else "?" for n in (query.source_rows, query.target_rows))
-        rows = f" ({source} rows)" if source == target else f" (rows: source {source}, target {target})"
-    return f"{query.name}{rows}: {query.message}"
+        same = f" ({source} row{'' if source == '1' else 's'})"
+        rows = same if source == target else f" (rows: source {source}, target {target})"
+    # The symbol says it all about a query that is equivalent.
+    return f"{query.name}{rows}" + ("" if query.status is QueryStatus.EQUIVALENT else f": {query.message}")
 
 
 def _shares(sizes: Sequence[int], room: int) -> list[int]:
