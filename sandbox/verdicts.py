@@ -80,7 +80,7 @@ def conclude(
 def _with_finding(message: str, diagnostics: Sequence[Diagnostic]) -> str:
     """Adds the first error a tool reported, since that is what a reader looks for."""
     first = next((finding for finding in diagnostics if finding.severity is Severity.ERROR), None)
-    if first is None:
+    if first is None or first.message in message:
         return message
     place = "" if first.path is None else f"{first.path}:{first.line}: " if first.line else f"{first.path}: "
     code = f"{first.code}: " if first.code and first.code not in first.message else ""

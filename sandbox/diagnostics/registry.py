@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from sandbox.diagnostics.aot import parse_aot
 from sandbox.diagnostics.csc import parse_csc
 from sandbox.diagnostics.dotnet import parse_dotnet
 from sandbox.diagnostics.javac import parse_javac
@@ -27,6 +28,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "jvm": parse_jvm,
     "maven": parse_maven,
     "spring": parse_spring,
+    "aot": parse_aot,
     "dotnet": parse_dotnet,
 }
 """Parsers by the name that ``Phase.diagnostics`` uses."""

@@ -18,9 +18,10 @@ from sandbox.models import ValidationRequest, ValidationResult
 from sandbox.profiles import Profile, builtin_profile
 from sandbox.snapshots import ensure_snapshot
 from sandbox.validation import Validation
+from tests.databases.maven import repository_networks
 from tests.local.platforms import running_platform, sdk
 
-_TOOL_MISSING = re.compile(r".* is needed; found:.*")
+_TOOL_MISSING = re.compile(r".* is needed; found:.*|The libraries of \S+ could not be fetched;.*")
 NO_PACKAGES = "UOM_NUGET_SOURCE does not say where NuGet packages come from"
 
 
@@ -30,25 +31,27 @@ class Workbench:
 
     Attributes:
         client: The SDK in front of the platform.
-        missing: Profile → why this machine cannot build its snapshot, ``None`` when it is built.
+        missing: Snapshot → why this machine cannot build it, ``None`` when it is built.
     """
 
     client: AsyncDaytona
     missing: dict[str, str | None] = field(default_factory=dict)
 
-    async def profile(self, name: str) -> Profile:
+    async def profile(self, name: str, *, framework: str | None = None) -> Profile:
         """A profile whose snapshot is active; skips the test when its tools are not on this machine."""
         profile = builtin_profile(name)
-        if name not in self.missing:
-            self.missing[name] = await self._why_not(profile)
-        reason = self.missing[name]
+        prepared = profile.prepared_for(framework)
+        snapshot = prepared.snapshot_name
+        if snapshot not in self.missing:
+            self.missing[snapshot] = await self._why_not(prepared)
+        reason = self.missing[snapshot]
         if reason is not None:
             pytest.skip(reason)
         return profile
 
     async def validate(self, request: ValidationRequest) -> ValidationResult:
         request = request.identified()
-        profile = await self.profile(request.profile)
+        profile = await self.profile(request.profile, framework=request.framework)
         async with EventStream(run_id=str(request.run_id), thread_id=str(request.thread_id)) as events:
             return await Validation(request, profile=profile, client=self.client, events=events).run()
 
@@ -69,6 +72,10 @@ class Workbench:
 
 @asynccontextmanager
 async def open_workbench() -> AsyncIterator[Workbench]:
-    toolchains = Settings.from_environment().toolchains
-    async with running_platform(toolchains=toolchains) as platform, sdk(platform) as client:
+    settings = Settings.from_environment()
+    networks = settings.extra_public_cidrs or repository_networks()
+    async with (
+        running_platform(toolchains=settings.toolchains, extra_public_cidrs=networks) as platform,
+        sdk(platform) as client,
+    ):
         yield Workbench(client)
