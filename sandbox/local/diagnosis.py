@@ -11,9 +11,10 @@ import stat
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from . import service
 from .directory import KEY_FILE, make_directory
@@ -56,11 +57,15 @@ def diagnose(settings: Settings | None = None) -> list[Check]:
         except SettingsError as error:
             return [Check(name="settings", ok=False, detail=str(error), remedy="correct or unset the variable")]
     directory = _data_directory(settings)
-    checks = [_bubblewrap(), directory, _key(settings)]
+    docker = settings.runtime == "docker"
+    checks = [_engine(settings) if docker else _bubblewrap(), directory, _key(settings)]
     state = service.status(settings)
     checks.append(_service(state))
     if directory.ok:
         checks.append(_sandbox(settings, state))
+    if docker:
+        # Limits are the engine's, tools are those of images.
+        return [*checks, _default_image(settings)]
     checks.append(_cgroups())
     return checks + list(_tools(settings))
 
@@ -76,6 +81,56 @@ def _bubblewrap() -> Check:
     except (OSError, subprocess.SubprocessError) as error:
         return Check(name="bubblewrap", ok=False, detail=f"it does not run: {error}", remedy=remedy)
     return Check(name="bubblewrap", ok=True, detail=done.stdout.strip())
+
+
+def _engine(settings: Settings) -> Check:
+    remedy = "start a Docker engine on this machine and let this user open its socket, or unset UOM_RUNTIME"
+    try:
+        info = asyncio.run(_engine_info(settings))
+    except ModuleNotFoundError as error:
+        remedy = "install the docker extra: pip install 'uom-sandbox[docker]'"
+        return Check(name="docker", ok=False, detail=f"the package {error.name} is not installed", remedy=remedy)
+    except Exception as error:
+        return Check(name="docker", ok=False, detail=str(error), remedy=remedy)
+    detail = f"engine {info.get('ServerVersion')}, {info.get('Driver')}, cgroups version {info.get('CgroupVersion')}"
+    return Check(name="docker", ok=True, detail=detail)
+
+
+async def _engine_info(settings: Settings) -> Mapping[str, Any]:
+    from .runtime.docker_engine import Engine
+
+    engine = Engine(settings.docker_host)
+    try:
+        return await engine.info()
+    finally:
+        await engine.close()
+
+
+def _default_image(settings: Settings) -> Check:
+    name, image = "default image", settings.docker_image
+    try:
+        found = asyncio.run(_has_image(settings))
+    except Exception as error:
+        return Check(name=name, ok=False, detail=str(error), remedy="see docker above", required=False)
+    if found:
+        return Check(name=name, ok=True, detail=image, required=False)
+    return Check(
+        name=name,
+        ok=False,
+        detail=f"the engine does not have {image}; it is fetched when a sandbox names no image",
+        remedy=f"docker pull {image}, or set UOM_DOCKER_IMAGE",
+        required=False,
+    )
+
+
+async def _has_image(settings: Settings) -> bool:
+    from .runtime.docker_engine import Engine
+
+    engine = Engine(settings.docker_host)
+    try:
+        return await engine.find_image(settings.docker_image) is not None
+    finally:
+        await engine.close()
 
 
 def _data_directory(settings: Settings) -> Check:
@@ -121,13 +176,17 @@ def _sandbox(settings: Settings, state: service.Status) -> Check:
         if state.answers and connection is not None:
             detail = _through_service(connection)
         else:
-            detail = asyncio.run(_through_runtime(settings))
+            detail = asyncio.run(
+                _through_docker(settings) if settings.runtime == "docker" else _through_runtime(settings)
+            )
     except Exception as error:
         return Check(
             name="sandbox",
             ok=False,
             detail=f"none can be started: {error}",
-            remedy="the platform needs user namespaces and, for its data, a file system that an overlay can use",
+            remedy="the engine must run on this machine and be able to limit memory and processes"
+            if settings.runtime == "docker"
+            else "the platform needs user namespaces and, for its data, a file system that an overlay can use",
         )
     return Check(name="sandbox", ok=True, detail=detail)
 
@@ -178,6 +237,28 @@ async def _through_runtime(settings: Settings) -> str:
     if status.exit_code != 0:
         raise RuntimeError(f"a program in it ended with {status.exit_code}")
     return "one was started and a program run in it"
+
+
+async def _through_docker(settings: Settings) -> str:
+    from .runtime.docker import DockerRuntime
+    from .runtime.docker_purge import purge
+
+    await asyncio.to_thread(make_directory, settings.home)
+    directory = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="doctor-", dir=settings.home))
+    try:
+        runtime = DockerRuntime(
+            data_directory=directory, default_image=settings.docker_image, host=settings.docker_host
+        )
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                # Starts one by itself, on an empty image.
+                await runtime.prepare()
+        finally:
+            await runtime.close()
+            await purge(directory, host=settings.docker_host)
+    finally:
+        await asyncio.to_thread(service.remove_tree, directory)
+    return "one was started, and a file written and read in it"
 
 
 def _cgroups() -> Check:

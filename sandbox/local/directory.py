@@ -13,6 +13,8 @@ LOCK_FILE = "platform.lock"
 STATE_FILE = "state.sqlite"
 CONNECTION_FILE = "connection.json"
 LOG_FILE = "platform.log"
+RUNTIME_FILE = "runtime.name"
+DOCKER_DIRECTORY = "docker"
 
 
 class DirectoryBusyError(Exception):

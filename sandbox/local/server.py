@@ -19,7 +19,16 @@ from .control.clock import Clock, SystemClock
 from .control.plane import ControlPlane
 from .control.records import SandboxRecord
 from .control.views import Views
-from .directory import LOCK_FILE, DirectoryLock, make_directory, read_key
+from .directory import (
+    DOCKER_DIRECTORY,
+    LOCK_FILE,
+    RUNTIME_FILE,
+    STATE_FILE,
+    DirectoryLock,
+    make_directory,
+    read_key,
+    write_private,
+)
 from .faults import Faults
 from .runtime.errors import RuntimeUnavailableError
 from .runtime.interface import Box, Runtime
@@ -81,7 +90,7 @@ class LocalPlatform:
 
         Raises:
             DirectoryBusyError: Another platform uses the directory.
-            RuntimeUnavailableError: This machine cannot isolate.
+            RuntimeUnavailableError: This machine cannot isolate, or the data was made by another runtime.
             StoreError: The state on disk cannot be used.
             OSError: The port is taken, or the directory cannot be written.
         """
@@ -109,6 +118,7 @@ class LocalPlatform:
         sessions = directory / "sessions"
         await asyncio.to_thread(_prepare, directory)
         stack.enter_context(DirectoryLock(directory / LOCK_FILE))
+        await asyncio.to_thread(_claim, directory, self.settings.runtime)
         await asyncio.to_thread(_clear, sessions)
         self._api_key = await asyncio.to_thread(read_key, directory)
         listener = stack.enter_context(_listen(self.settings.port, preferred=self._preferred_port))
@@ -159,9 +169,40 @@ def _entrypoint(argv: list[str] | None) -> list[str] | None:
     return argv
 
 
+def _claim(directory: Path, name: str) -> None:
+    """Notes which runtime has made what is in the directory; no other one can use it.
+
+    Raises:
+        RuntimeUnavailableError: Another one has.
+    """
+    path = directory / RUNTIME_FILE
+    if path.exists():
+        owner = path.read_text(encoding="ascii").strip()
+    else:
+        # There was only one before the file was.
+        owner = "bubblewrap" if (directory / STATE_FILE).exists() else name
+    if owner != name:
+        raise RuntimeUnavailableError(
+            f"the sandboxes and snapshots in {directory} were made with UOM_RUNTIME={owner} and cannot be used with "
+            f"{name}: set UOM_SANDBOX_HOME to another directory, or reset this one (uom-sandbox platform reset)"
+        )
+    write_private(path, name + "\n")
+
+
 def _runtime(settings: Settings) -> Runtime:
     if settings.runtime == "docker":
-        raise RuntimeUnavailableError("UOM_RUNTIME=docker: this version isolates with bubblewrap only")
+        try:
+            from .runtime.docker import DockerRuntime
+        except ModuleNotFoundError as error:
+            raise RuntimeUnavailableError(
+                f"UOM_RUNTIME=docker needs the package {error.name}: pip install 'uom-sandbox[docker]'"
+            ) from error
+        return DockerRuntime(
+            data_directory=settings.platform_directory / DOCKER_DIRECTORY,
+            default_image=settings.docker_image,
+            host=settings.docker_host,
+            extra_public_cidrs=settings.extra_public_cidrs,
+        )
     from .runtime.bubblewrap import BubblewrapRuntime
 
     return BubblewrapRuntime(

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from .directory import (
     CONNECTION_FILE,
+    DOCKER_DIRECTORY,
     LOCK_FILE,
     LOG_FILE,
     DirectoryBusyError,
@@ -212,7 +213,7 @@ def reset(settings: Settings | None = None) -> None:
     """Stops the service and deletes everything it keeps: snapshots, sandboxes, logs and the key.
 
     Raises:
-        ServiceError: Another program uses the directory.
+        ServiceError: Another program uses the directory, or the Docker engine that keeps its sandboxes does not answer.
     """
     settings = settings or Settings.from_environment()
     directory = settings.platform_directory
@@ -223,11 +224,29 @@ def reset(settings: Settings | None = None) -> None:
         raise ServiceError(f"{directory} is a link; remove what it points to yourself")
     try:
         with DirectoryLock(directory / LOCK_FILE):
+            _purge_engine(settings)
             for entry in directory.iterdir():
                 if entry.name != LOCK_FILE:
                     remove_tree(entry)
     except DirectoryBusyError as error:
         raise ServiceError(str(error)) from error
+
+
+def _purge_engine(settings: Settings) -> None:
+    """Removes what lies not in the directory but in a Docker engine."""
+    data = settings.platform_directory / DOCKER_DIRECTORY
+    if not data.exists():
+        return
+    import asyncio
+
+    from .runtime.errors import RuntimeFault
+
+    try:
+        from .runtime.docker_purge import purge
+
+        asyncio.run(purge(data, host=settings.docker_host))
+    except (ImportError, RuntimeFault) as error:
+        raise ServiceError(f"the Docker engine keeps sandboxes of {settings.platform_directory}: {error}") from error
 
 
 def _spawn(settings: Settings, deadline: float) -> Connection:

@@ -14,6 +14,8 @@ from typing import Literal
 LOOPBACK = "127.0.0.1"
 """The platform runs untrusted code for its own user only, so it listens nowhere else."""
 
+DEFAULT_DOCKER_IMAGE = "debian:bookworm-slim"
+
 RuntimeName = Literal["bubblewrap", "docker"]
 
 
@@ -29,6 +31,8 @@ class Settings:
         home: Directory of all data; the platform keeps its own below ``platform/``.
         port: TCP port on 127.0.0.1; 0 takes a free one.
         runtime: How sandboxes are isolated.
+        docker_host: Address of the Docker engine; ``None`` looks where Docker's own client looks.
+        docker_image: What a sandbox is made of when nobody has named an image, with the Docker runtime.
         toolchains: Directories outside ``/usr`` that every sandbox sees read-only at their own paths.
         extra_public_cidrs: Private IPv4 networks that count as public for sandboxes, such as a company's mirror.
         total_memory_gib: Sum of the memory limits of running sandboxes; ``None`` lets them overcommit.
@@ -45,6 +49,8 @@ class Settings:
     home: Path
     port: int = 0
     runtime: RuntimeName = "bubblewrap"
+    docker_host: str | None = None
+    docker_image: str = DEFAULT_DOCKER_IMAGE
     toolchains: tuple[Path, ...] = ()
     extra_public_cidrs: tuple[str, ...] = ()
     total_memory_gib: int | None = None
@@ -77,6 +83,8 @@ class Settings:
             home=_home(values),
             port=_integer(values, "UOM_PLATFORM_PORT", default=0, low=0, high=65535) or 0,
             runtime=_runtime(values),
+            docker_host=_docker_host(values) if _runtime(values) == "docker" else None,
+            docker_image=values.get("UOM_DOCKER_IMAGE", "").strip() or DEFAULT_DOCKER_IMAGE,
             toolchains=_toolchains(values),
             extra_public_cidrs=_networks(values, "UOM_EXTRA_PUBLIC_CIDRS"),
             total_memory_gib=_integer(values, "UOM_TOTAL_MEMORY_GIB", default=None, low=1, high=1_000_000),
@@ -89,6 +97,8 @@ class Settings:
             "UOM_SANDBOX_HOME": str(self.home),
             "UOM_PLATFORM_PORT": str(self.port),
             "UOM_RUNTIME": self.runtime,
+            "UOM_DOCKER_HOST": self.docker_host or "",
+            "UOM_DOCKER_IMAGE": self.docker_image,
             "UOM_TOOLCHAINS": ":".join(str(path) for path in self.toolchains),
             "UOM_EXTRA_PUBLIC_CIDRS": ",".join(self.extra_public_cidrs),
             "UOM_TOTAL_MEMORY_GIB": "" if self.total_memory_gib is None else str(self.total_memory_gib),
@@ -135,6 +145,18 @@ def _runtime(values: Mapping[str, str]) -> RuntimeName:
     if text == "docker":
         return "docker"
     raise SettingsError(f"UOM_RUNTIME must be bubblewrap or docker, not {text!r}")
+
+
+def _docker_host(values: Mapping[str, str]) -> str | None:
+    for name in ("UOM_DOCKER_HOST", "DOCKER_HOST"):
+        text = values.get(name, "").strip()
+        if text.startswith("unix://"):
+            return text
+        if text and name == "UOM_DOCKER_HOST":
+            raise SettingsError(
+                f"UOM_DOCKER_HOST must be a socket of this machine such as unix:///var/run/docker.sock, not {text!r}"
+            )
+    return None
 
 
 def _networks(values: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -138,6 +138,7 @@ def box_spec(record: SandboxRecord) -> BoxSpec:
     return BoxSpec(
         box_id=record.id,
         layers=tuple(record.recipe.layers),
+        image=record.recipe.image,
         env=record.recipe.env | record.env,
         user=record.recipe.user or record.user,
         workdir=record.recipe.workdir,

@@ -87,12 +87,16 @@ class BuildRun:
             BuildFailedError: A step failed.
             RuntimeFault: The box failed.
         """
-        if not self._definition.needs_box:
+        if not self._definition.needs_box and not self._runtime.uses_images:
             await self._steps(None)
             return
         box_id = str(uuid.uuid4())
+        if self._runtime.uses_images:
+            self.recipe.image = self._definition.image
+            await self._log.line(f"looking for the image {self._definition.image}, which is fetched if it is not here")
         spec = BoxSpec(
             box_id=box_id,
+            image=self.recipe.image,
             network=NetworkPolicy(mode="public"),
             build=True,
             cpu=self._limits.cpu,
@@ -127,9 +131,10 @@ class BuildRun:
         match step:
             case From():
                 await self._log.line(title)
-                await self._log.line(
-                    f"the {self._runtime.name} runtime uses this machine's toolchains in place of the image"
-                )
+                if not self._runtime.uses_images:
+                    await self._log.line(
+                        f"the {self._runtime.name} runtime uses this machine's toolchains in place of the image"
+                    )
             case Env():
                 values = self._variables()
                 recipe.env.update({name: expand(word, values) for name, word in step.pairs})

@@ -90,6 +90,11 @@ class Builds:
         for layer in on_disk - known:
             await self._runtime.remove_layer(layer)
 
+    @property
+    def uses_images(self) -> bool:
+        """True if ``FROM`` names what sandboxes are made of; see ``Runtime``."""
+        return self._runtime.uses_images
+
     def get(self, build_id: str) -> BuildRecord | None:
         """Returns a build, ``None`` if it is not known."""
         return self._records.get(build_id)

@@ -30,6 +30,7 @@ class Recipe:
 
     Attributes:
         layers: Ids of frozen layers, lowest first.
+        image: Named by ``FROM``, where the runtime uses images; ``None`` means the runtime's default.
         env: Environment set by ``ENV``.
         workdir: Directory set by ``WORKDIR``.
         user: Name set by ``USER``; informational.
@@ -37,6 +38,7 @@ class Recipe:
     """
 
     layers: list[str] = field(default_factory=list)
+    image: str | None = None
     env: dict[str, str] = field(default_factory=dict)
     workdir: str | None = None
     user: str | None = None

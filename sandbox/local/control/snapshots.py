@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 import uuid
@@ -159,9 +160,12 @@ class Snapshots:
             disk=disk or DEFAULT_DISK_GIB,
         )
         if dockerfile is None:
-            _check_image(image_name)
-            snapshot.recipe = Recipe(entrypoint=entrypoint)
-            _log.info("snapshot %s: this machine's toolchains stand in for the image %s", name, image_name)
+            image = _checked_image(image_name)
+            if self._builds.uses_images:
+                self._adopt(snapshot, self._builds.request(_definition(image, entrypoint)))
+            else:
+                snapshot.recipe = Recipe(entrypoint=entrypoint)
+                _log.info("snapshot %s: this machine's toolchains stand in for the image %s", name, image)
         else:
             self._adopt(snapshot, self._builds.request(dockerfile))
         self._records[snapshot.id] = snapshot
@@ -279,14 +283,28 @@ class Snapshots:
         )
 
 
-def _check_image(image_name: str | None) -> None:
+def _definition(image: str, entrypoint: list[str] | None) -> str:
+    """Returns the image definition that comes to the same as an image and an entrypoint."""
+    text = f"FROM {image}\n"
+    return text + f"ENTRYPOINT {json.dumps(entrypoint)}\n" if entrypoint else text
+
+
+def _checked_image(image_name: str | None) -> str:
+    """Returns the name of an image.
+
+    Raises:
+        WireError: 400, it names none, or not always the same.
+    """
     if not image_name or not image_name.strip():
         raise WireError(400, "give imageName or buildInfo")
     reference = image_name.strip()
+    if any(character.isspace() or character in "$\"'\\`" for character in reference):
+        raise WireError(400, f"imageName: {image_name!r} is not the name of an image")
     if "@sha256:" in reference:
-        return
+        return reference
     tag = reference.rpartition("/")[2].partition(":")[2]
     if not tag:
         raise WireError(400, f"imageName: {image_name!r} needs a tag or digest")
     if tag == "latest":
         raise WireError(400, f"imageName: {image_name!r} must not use the tag latest, which changes its meaning")
+    return reference

@@ -41,7 +41,6 @@ from .resolver import Resolver
 
 _log = logging.getLogger(__name__)
 
-DEFAULT_IMAGE = "debian:bookworm-slim"
 _CLOCK_MARGIN = 2.0
 
 
@@ -54,8 +53,8 @@ class DockerRuntime(Runtime):
 
     Args:
         data_directory: Where the kit and the sockets live; the files of boxes and layers are the engine's.
-        host: See ``Engine``.
         default_image: What a box is made of when nobody has named an image.
+        host: See ``Engine``.
         extra_public_cidrs: As for the bubblewrap runtime.
     """
 
@@ -66,11 +65,11 @@ class DockerRuntime(Runtime):
         self,
         *,
         data_directory: Path,
+        default_image: str,
         host: str | None = None,
-        default_image: str = DEFAULT_IMAGE,
         extra_public_cidrs: Sequence[str] = (),
     ) -> None:
-        self._places = DockerPlaces(data_directory.absolute())
+        self._places = DockerPlaces(data_directory)
         self._host = host
         self._default_image = default_image
         self._extra_public_cidrs = tuple(extra_public_cidrs)

@@ -13,7 +13,7 @@ class DockerPlaces:
     """Paths below the data directory.
 
     Attributes:
-        root: The data directory; the server's alone. The engine, which is root, reaches what is in it.
+        root: The data directory, absolute; the server's alone. The engine, which is root, reaches what is in it.
     """
 
     root: Path

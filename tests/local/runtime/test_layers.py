@@ -63,7 +63,7 @@ async def test_layers_stack_with_deletions_and_replacements(
 async def test_layers_are_shared_and_never_change(
     runtime: BubblewrapRuntime, make_box: BoxMaker, layers: list[str]
 ) -> None:
-    await freeze(runtime, make_box, layers, "mkdir shared; seq 100 | xargs -I{} touch shared/{}")
+    await freeze(runtime, make_box, layers, "mkdir shared; for n in $(seq 100); do echo $n >shared/$n; done")
     boxes = await asyncio.gather(*(make_box(layers=tuple(layers)) for _ in range(4)))
     await asyncio.gather(*(shell(box, "rm -r shared; echo mine >own") for box in boxes))
     fresh = await make_box(layers=tuple(layers))
@@ -98,7 +98,7 @@ async def test_one_live_box_for_a_directory(make_box: BoxMaker, runtime: Bubblew
 
 
 async def test_a_layer_in_use_stays(runtime: BubblewrapRuntime, make_box: BoxMaker, layers: list[str]) -> None:
-    name = await freeze(runtime, make_box, layers, "touch file")
+    name = await freeze(runtime, make_box, layers, "echo x >file")
     box = await make_box(layers=(name,))
     with pytest.raises(RuntimeFault, match="in use"):
         await runtime.remove_layer(name)
@@ -111,7 +111,7 @@ async def test_a_layer_in_use_stays(runtime: BubblewrapRuntime, make_box: BoxMak
 
 
 async def test_a_layer_is_never_overwritten(runtime: BubblewrapRuntime, make_box: BoxMaker, layers: list[str]) -> None:
-    name = await freeze(runtime, make_box, layers, "touch file")
+    name = await freeze(runtime, make_box, layers, "echo x >file")
     box = await make_box()
     await box.stop()
     with pytest.raises(RuntimeFault, match="exists already"):
@@ -122,7 +122,7 @@ async def test_too_many_layers_are_refused_not_cut(
     runtime: BubblewrapRuntime, make_box: BoxMaker, layers: list[str]
 ) -> None:
     """The kernel takes one page of options and bwrap cuts the rest without a word."""
-    await freeze(runtime, make_box, layers, "touch file")
+    await freeze(runtime, make_box, layers, "echo x >file")
     with pytest.raises(RuntimeFault, match="fewer layers"):
         await runtime.start(BoxSpec(box_id="tower", layers=tuple(layers * 100)))
     await runtime.remove_box("tower")

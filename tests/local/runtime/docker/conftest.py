@@ -12,10 +12,11 @@ import pytest_asyncio
 
 from sandbox.local.runtime.docker import DockerRuntime
 from sandbox.local.runtime.docker_box import DockerBox
+from sandbox.local.runtime.docker_purge import purge
 from sandbox.local.runtime.interface import BoxSpec
 from tests.scratch import scratch_directory
 
-from .engines import clean, loaded_image
+from .engines import loaded_image
 
 BoxMaker = Callable[..., Coroutine[Any, Any, DockerBox]]
 
@@ -36,7 +37,7 @@ async def runtime(image: str) -> AsyncIterator[DockerRuntime]:
         yield made
     finally:
         await made.close()
-        await clean(root)
+        await purge(root, host=None)
         shutil.rmtree(root)
 
 

@@ -54,19 +54,6 @@ async def loaded_image() -> AsyncIterator[str]:
             await found.remove_image(name)
 
 
-async def clean(root: Path) -> None:
-    """Removes what a runtime with this data directory has left in the engine on purpose."""
-    mark = f"{labels.OWNER}={DockerPlaces(root).owner}"
-    async with engine() as found:
-        for name, _, _ in await found.containers([mark]):
-            await found.remove(name)
-        # Layers before the bases they stand on.
-        images = sorted(await found.images([mark]), key=lambda image: -int(image["Created"]))
-        for image in images:
-            for name in image["RepoTags"] or ():
-                await found.remove_image(name)
-
-
 async def of_owner(root: Path) -> list[tuple[str, str]]:
     """Name and state of the containers of a data directory."""
     async with engine() as found:

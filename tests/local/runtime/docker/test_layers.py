@@ -47,8 +47,8 @@ async def test_layers_stack(runtime: DockerRuntime, make_box: BoxMaker, layers: 
 async def test_layers_that_do_not_stand_on_each_other_are_refused(
     runtime: DockerRuntime, make_box: BoxMaker, layers: list[str]
 ) -> None:
-    one = await freeze(runtime, make_box, [], "touch one")  # type: ignore[arg-type]
-    two = await freeze(runtime, make_box, [], "touch two")  # type: ignore[arg-type]
+    one = await freeze(runtime, make_box, [], "echo 1 >one")  # type: ignore[arg-type]
+    two = await freeze(runtime, make_box, [], "echo 2 >two")  # type: ignore[arg-type]
     layers += [one, two]
     with pytest.raises(RuntimeFault, match="stands on the layers none and not on"):
         await runtime.start(BoxSpec(box_id="tower", layers=(one, two)))

@@ -15,6 +15,7 @@ import pytest
 
 from sandbox.local.runtime.docker import DockerRuntime
 from sandbox.local.runtime.docker_box import DockerBox
+from sandbox.local.runtime.docker_purge import purge
 from sandbox.local.runtime.errors import BoxFileError, BoxLostError, RuntimeUnavailableError
 from sandbox.local.runtime.interface import BoxSpec, EndReason
 from tests.local.runtime.test_lifecycle import (  # noqa: F401 - collected here, run against containers
@@ -27,7 +28,7 @@ from tests.scratch import scratch_directory
 
 from ..driving import descriptors, finish, host_processes, mounts, names_in, shell, until
 from .conftest import BoxMaker
-from .engines import clean, engine, of_owner
+from .engines import engine, of_owner
 
 SERVER = """
 import asyncio, sys
@@ -54,7 +55,7 @@ asyncio.run(main())
 async def root(image: str) -> AsyncIterator[Path]:
     made = scratch_directory()
     yield made
-    await clean(made)
+    await purge(made, host=None)
     shutil.rmtree(made)
 
 
@@ -128,7 +129,7 @@ async def test_what_a_killed_server_has_left_running_or_half_made_is_ended(root:
 
 
 async def test_one_server_for_a_data_directory(runtime: DockerRuntime) -> None:
-    second = DockerRuntime(data_directory=runtime._places.root)
+    second = DockerRuntime(data_directory=runtime._places.root, default_image="none")
     with pytest.raises(RuntimeUnavailableError, match="another server"):
         await second.prepare()
 
@@ -136,7 +137,7 @@ async def test_one_server_for_a_data_directory(runtime: DockerRuntime) -> None:
 @pytest.mark.parametrize("host", ["unix:///no/such/docker.sock", "tcp://127.0.0.1:9", "nonsense"])
 async def test_without_an_engine_the_text_says_what_to_do(tmp_path: Path, host: str) -> None:
     with pytest.raises(RuntimeUnavailableError, match="socket"):
-        await DockerRuntime(data_directory=tmp_path, host=host).prepare()
+        await DockerRuntime(data_directory=tmp_path, default_image="none", host=host).prepare()
 
 
 async def test_a_container_that_dies_is_noticed(make_box: BoxMaker, runtime: DockerRuntime) -> None:
