@@ -14,7 +14,8 @@ from flows.cli.terminal import Console, one_line, summary
 from flows.cli.translations import Translation, load_translation, translation_files
 from flows.outcomes import EXIT_DIFFERS, EXIT_INFRASTRUCTURE, EXIT_PASSED, TRANSLATIONS
 from sandbox.errors import ConfigurationError, SandboxError, SnapshotBuildError
-from sandbox.profiles import builtin_profile_names
+from sandbox.models import ValidationRequest
+from sandbox.profiles import builtin_profile, builtin_profile_names
 
 LIVE_LINES = 20
 """Lines of output that are shown of each program; one of the examples floods."""
@@ -53,6 +54,9 @@ def run(options: argparse.Namespace) -> int:
         )
     names = options.names or (*known, *(name for name in SHOWN_TRANSLATIONS if name in pairs))
     examples = [load_translation(pairs[name]) if name in pairs else load_example(directory / name) for name in names]
+    if not options.names:
+        # What takes long to prepare comes last, so that nothing else waits for it.
+        examples.sort(key=lambda item: isinstance(item, Example) and _tools(item.request) != item.request.profile)
     quiet_prefect()
     # One stream, so that the order is kept also where the output is not a terminal.
     return run_to_end(_demo(examples, Console(live_lines=LIVE_LINES, errors=sys.stdout)))
@@ -82,16 +86,16 @@ async def _one(example: Example, console: Console, without: dict[str, str]) -> R
     """Validates one example; ``without`` remembers profiles whose tools are missing, and why."""
     from flows.api import validate
 
-    profile = example.request.profile
+    profile, tools = example.request.profile, _tools(example.request)
     console.line(f"{console.paint(example.name, 'bold')}  {example.title}")
-    if profile not in without and profile not in builtin_profile_names():
-        without[profile] = f"there is no profile {profile}"
-    if profile not in without:
+    if profile not in builtin_profile_names():
+        without[tools] = f"there is no profile {profile}"
+    if tools not in without:
         console.begin()
         try:
             result = await validate(example.request, on_event=console.on_event)
         except SnapshotBuildError as error:
-            without[profile] = f"the tools of {profile} are not here: {_reason(error)}"
+            without[tools] = f"the tools of {tools} are not here: {_reason(error)}"
         except SandboxError as error:
             console.line(f"{error}\n")
             return Row(name=example.name, verdict="failed", colour="red", detail=one_line(error.message))
@@ -103,8 +107,18 @@ async def _one(example: Example, console: Console, without: dict[str, str]) -> R
                 return Row(name=example.name, verdict="differs", colour="red", detail=one_line("; ".join(faults)))
             seconds = f"{result.timings.total:6.2f} s"
             return Row(name=example.name, verdict=result.outcome.value, colour="green", detail=seconds)
-    console.line(console.paint(f"not run: {without[profile]}\n", "yellow"))
-    return Row(name=example.name, verdict="not run", colour="yellow", detail=without[profile])
+    console.line(console.paint(f"not run: {without[tools]}\n", "yellow"))
+    return Row(name=example.name, verdict="not run", colour="yellow", detail=without[tools])
+
+
+def _tools(request: ValidationRequest) -> str:
+    """What a snapshot is prepared for: a profile, and the framework where that has a snapshot of its own."""
+    if request.profile in builtin_profile_names():
+        profile = builtin_profile(request.profile)
+        framework = request.framework or profile.default_framework
+        if framework in profile.frameworks and profile.frameworks[framework].snapshot == "own":
+            return f"{request.profile} with {framework}"
+    return request.profile
 
 
 async def _translation(example: Translation, console: Console, without: dict[str, str]) -> Row:
@@ -112,7 +126,7 @@ async def _translation(example: Translation, console: Console, without: dict[str
     from flows.translation_api import validate_translation
 
     console.line(f"{console.paint(example.name, 'bold')}  {example.title}")
-    missing = next((without[r.profile] for r in (example.source, example.target) if r.profile in without), None)
+    missing = next((without[_tools(r)] for r in (example.source, example.target) if _tools(r) in without), None)
     if missing is None:
         try:
             result = await validate_translation(example.source, example.target, rules=example.rules)

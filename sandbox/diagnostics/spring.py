@@ -28,6 +28,7 @@ _DEFAULT_PACKAGE: Final = re.compile(r"\*\* WARNING \*\* : .*@ComponentScan of t
 _WRAPPERS: Final = re.compile(
     r"org\.springframework\.beans\.(?:factory\.)?\w+"
     r"|org\.springframework\.context\.ApplicationContextException"
+    r"|org\.springframework\.data\.mapping\.MappingException: Cannot create PersistentEntity for .*"
     r"|java\.lang\.IllegalStateException: Failed to execute (?:Command|Application)(?:Line)?Runner"
 )
 _QUERY_METHOD: Final = re.compile(r"(?:query for|query) method.*?\b(?P<type>\w+)\.(?P<name>\w+)\(")

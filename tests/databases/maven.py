@@ -48,7 +48,7 @@ def java_home() -> Path | None:
 
 
 def class_path(pom: Path, *, home: Path, scratch: Path) -> str:
-    """Resolves the libraries of a project.
+    """Resolves the libraries of a project that are needed to run it.
 
     Args:
         pom: The project.
@@ -59,8 +59,17 @@ def class_path(pom: Path, *, home: Path, scratch: Path) -> str:
         subprocess.CalledProcessError: They cannot be fetched.
     """
     shutil.copy(pom, scratch / "pom.xml")
-    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
-    command = ["mvn", "-B", "-ntp", "-q", "-Dstyle.color=never", goal, "-Dmdep.outputFile=classpath"]
+    goal = "org.apache.maven.plugins:maven-dependency-plugin:build-classpath"
+    command = [
+        "mvn",
+        "-B",
+        "-ntp",
+        "-q",
+        "-Dstyle.color=never",
+        goal,
+        "-Dmdep.includeScope=runtime",
+        "-Dmdep.outputFile=classpath",
+    ]
     environ = {**os.environ, "JAVA_HOME": str(home)}
     done = subprocess.run(command, cwd=scratch, env=environ, capture_output=True, text=True, check=False)
     if done.returncode:

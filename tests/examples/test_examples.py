@@ -41,8 +41,10 @@ def request_of(directory: Path) -> ValidationRequest:
 
 
 def slow_when_large(directory: Path) -> Any:
-    """The snapshot of .NET takes most of a minute."""
-    marks = [pytest.mark.slow, pytest.mark.timeout(300)] if read(directory)["profile"] == "dotnet" else []
+    """The snapshots of .NET and of Spring take most of a minute."""
+    example = read(directory)
+    own = builtin_profile(example["profile"]).framework(example["framework"])[1].snapshot == "own"
+    marks = [pytest.mark.slow, pytest.mark.timeout(300)] if own or example["profile"] == "dotnet" else []
     return pytest.param(directory, marks=marks, id=directory.name)
 
 

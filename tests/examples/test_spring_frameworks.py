@@ -9,6 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from sandbox.models import Outcome, RunLimits, Severity, ValidationRequest, ValidationResult
+from sandbox.profiles import Network
 from tests.examples.spring_sources import (
     BROKEN,
     FRAMEWORKS,
@@ -195,6 +196,23 @@ async def test_a_library_outside_of_the_template_is_named(workbench: Workbench) 
     (found,) = result.diagnostics
     assert found.message == "com.example:no-such:1 is not in the snapshot, and there is no network to fetch it"
     assert (found.path, found.code, found.excerpt) == ("pom.xml", "offline", "<artifactId>no-such</artifactId>")
+
+
+async def test_a_library_outside_of_the_template_is_fetched_where_the_network_policy_permits(
+    workbench: Workbench,
+) -> None:
+    library = "<groupId>org.postgresql</groupId>\n<artifactId>postgresql</artifactId>"
+    source = application('System.out.println(org.postgresql.Driver.class.getName()); result("{}");')
+    files = as_project(source, framework=MONGODB)
+    files["pom.xml"] = pom(MONGODB).replace("</dependencies>", f"<dependency>{library}</dependency>\n</dependencies>")
+    before = printed(await spring(workbench, {"Application.java": FINGERPRINT}))
+    fetched = await spring(workbench, files, isolation="run", network=Network(mode="open"))
+    assert printed(fetched) == "org.postgresql.Driver\n"
+    assert printed(await spring(workbench, {"Application.java": FINGERPRINT})) == before
+    refused = await spring(workbench, files)
+    assert [(item.code, item.excerpt) for item in refused.diagnostics] == [
+        ("offline", "<artifactId>postgresql</artifactId>")
+    ]
 
 
 async def test_another_version_of_spring_boot_is_named(workbench: Workbench) -> None:

@@ -15,7 +15,7 @@ from sandbox.errors import SnapshotBuildError
 from sandbox.events import EventStream
 from sandbox.local.settings import Settings
 from sandbox.models import ValidationRequest, ValidationResult
-from sandbox.profiles import Profile, builtin_profile
+from sandbox.profiles import Network, Profile, builtin_profile
 from sandbox.snapshots import ensure_snapshot
 from sandbox.validation import Validation
 from tests.databases.maven import repository_networks
@@ -49,9 +49,12 @@ class Workbench:
             pytest.skip(reason)
         return profile
 
-    async def validate(self, request: ValidationRequest) -> ValidationResult:
+    async def validate(self, request: ValidationRequest, *, network: Network | None = None) -> ValidationResult:
+        """Validates a request; with a network policy, in place of the profile's."""
         request = request.identified()
         profile = await self.profile(request.profile, framework=request.framework)
+        if network is not None:
+            profile = profile.model_copy(update={"network": network})
         async with EventStream(run_id=str(request.run_id), thread_id=str(request.thread_id)) as events:
             return await Validation(request, profile=profile, client=self.client, events=events).run()
 
