@@ -107,6 +107,11 @@ class Findings:
             rule=rule, count=1, path=paths[0], target_path=paths[1], source=shown(values[0]), target=shown(values[1])
         )
 
+    def leave_out(self, text: str) -> None:
+        """Records what could not be compared; once, and at most ``MAX_DIFFERENCES`` of them."""
+        if text not in self.not_compared and len(self.not_compared) < MAX_DIFFERENCES:
+            self.not_compared.append(text)
+
     def hint(self, text: str) -> None:
         """Records what would explain differences; once, and at most ``MAX_HINTS`` of them."""
         if text not in self.hints and len(self.hints) < MAX_HINTS:

@@ -24,9 +24,25 @@ import orjson
 from sandbox.comparison.canonical import Canonical, Ids
 
 AUGMENTED_ROWS: Final = 200
+AUGMENTED_PAIRS: Final = 100_000
+"""Pairs of rows that are tried for maximum matchings in one comparison of results, so that no data makes it endless."""
 
 Compatible = Callable[[int, int], bool]
 """Whether the left row of an index equals the right row of one under the rules."""
+
+
+@dataclass(slots=True)
+class Effort:
+    """What may still be spent on maximum matchings, in pairs of rows."""
+
+    pairs: int = AUGMENTED_PAIRS
+
+    def spend(self, pairs: int) -> bool:
+        """Returns whether so many pairs may be tried, and takes them off."""
+        allowed = pairs <= self.pairs
+        if allowed:
+            self.pairs -= pairs
+        return allowed
 
 
 @dataclass(slots=True)
@@ -70,6 +86,7 @@ def match(
     canonical: Canonical,
     maps_ids: bool,
     compatible: Compatible | None,
+    effort: Effort,
 ) -> Matching:
     """Pairs the rows of two sides.
 
@@ -80,6 +97,7 @@ def match(
         canonical: Makes digests.
         maps_ids: Whether there are identifiers to be mapped.
         compatible: Present when numbers may differ.
+        effort: What may be spent.
 
     Raises:
         TooDeepError: A row is nested too deeply for a digest.
@@ -100,7 +118,9 @@ def match(
         elif rest_left or rest_right:
             # An equal pair may stand in the way of a complete pairing within the tolerance, so all begin anew.
             matching = Matching()
-            rest_left, rest_right = _close(matching, left, right, state=state, canonical=canonical, close=compatible)
+            rest_left, rest_right = _close(
+                matching, left, right, state=state, canonical=canonical, close=compatible, effort=effort
+            )
         matching.left, matching.right = sorted(rest_left), sorted(rest_right)
     return matching
 
@@ -186,6 +206,7 @@ def _close(
     state: int,
     canonical: Canonical,
     close: Compatible,
+    effort: Effort,
 ) -> tuple[list[int], list[int]]:
     """Adds the pairs to the matching; returns the indexes without a partner."""
     groups: dict[bytes, _Alike] = {}
@@ -206,7 +227,8 @@ def _close(
             matching.pairs.append((lefts[0], rights[0]))
             continue
         pairs = _along_the_order(*_sorted(group), close)
-        if len(pairs) < min(len(lefts), len(rights)) and max(len(lefts), len(rights)) <= AUGMENTED_ROWS:
+        some_alone = len(pairs) < min(len(lefts), len(rights))
+        if some_alone and max(len(lefts), len(rights)) <= AUGMENTED_ROWS and effort.spend(len(lefts) * len(rights)):
             pairs = _maximum(lefts, rights, close)
         matching.pairs += pairs
         paired_left, paired_right = {one for one, _ in pairs}, {other for _, other in pairs}

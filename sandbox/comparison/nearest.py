@@ -9,6 +9,9 @@ from sandbox.comparison.canonical import Canonical, TooDeepError
 MAX_ROWS: Final = 100
 """Leftover rows on each side that are looked at."""
 
+MAX_MEMBERS: Final = 500
+"""Members a row may have to be looked at."""
+
 
 def nearest_pairs(
     left: list[Any],
@@ -54,6 +57,6 @@ def nearest_pairs(
 
 
 def _members(row: Any, state: int, canonical: Canonical) -> frozenset[bytes]:
-    if not isinstance(row, dict):
+    if not isinstance(row, dict) or len(row) > MAX_MEMBERS:
         return frozenset()
     return frozenset(canonical.digest({key: value}, state) for key, value in row.items())

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from sandbox.comparison.answers import Answer, answer_of, failure_of
 from sandbox.comparison.canonical import TooDeepError
 from sandbox.comparison.findings import ABSENT, MAX_DIFFERENCES, Absent, Findings, Place, Rule
-from sandbox.comparison.multiset import match
+from sandbox.comparison.multiset import Effort, match
 from sandbox.comparison.rules import STRICT, ComparisonRules, RowOrder, SampleRule
 from sandbox.comparison.verdicts import QueryStatus, QueryVerdict, ResultsComparison, TranslationOutcome
 from sandbox.comparison.walk import Walker
@@ -70,17 +70,15 @@ def compare_results(source: JsonValue, target: JsonValue, *, rules: ComparisonRu
         _compare(query, walker=walker, rules=rules)
         left_to_list -= len(query.findings.differences)
     walker.settle()
-    counts: Counter[QueryStatus] = Counter()
-    verdicts: list[QueryVerdict] = []
     for query in queries:
-        verdict = _verdict(query)
-        counts[verdict.status] += 1
-        verdicts.append(verdict)
+        if query.status is QueryStatus.EQUIVALENT and query.findings.total:
+            query.status = QueryStatus.DIFFERENT
+    counts = Counter(query.status for query in queries)
     outcome, message = _outcome(counts)
     return ResultsComparison(
         outcome=outcome,
         message=message,
-        queries=_listed(verdicts),
+        queries=tuple(_verdict(query) for query in _listed(queries)),
         counts=dict(counts),
         rules=rules,
         seconds=time.monotonic() - started,
@@ -159,7 +157,7 @@ def _compare_shapes(query: _Query, left: Answer, right: Answer, *, walker: Walke
     findings.accept(Rule.SAMPLES, query.places, (left.shape, right.shape))
     if left.number is None or right.number is None:
         side = "source" if left.number is None else "target"
-        findings.not_compared.append(f"the number of rows: the {side} does not tell it")
+        findings.leave_out(f"the number of rows: the {side} does not tell it")
     elif left.number != right.number:
         findings.differ(query.places, (left.number, right.number), "length")
     if left.rows is not None and right.rows is not None:
@@ -183,7 +181,7 @@ def _samples_in_rows(query: _Query, left: Answer, right: Answer, *, walker: Walk
     taken: set[int] = set()
     for part, sample in samples:
         if isinstance(sample, Absent):
-            findings.not_compared.append(f"the {part} row: there is no sample of it")
+            findings.leave_out(f"the {part} row: there is no sample of it")
             continue
         if not rows:
             if sample is not None:
@@ -206,7 +204,7 @@ def _samples_in_rows(query: _Query, left: Answer, right: Answer, *, walker: Walk
             walker.walk(sample, rows[index], places=(sample_place, row_place), state=state, findings=findings)
     compared = min(len(rows), 2)
     if len(rows) > compared:
-        findings.not_compared.append(f"{len(rows) - compared} of {len(rows)} rows: the other side has samples only")
+        findings.leave_out(f"{len(rows) - compared} of {len(rows)} rows: the other side has samples only")
 
 
 def _find(sample: Any, rows: list[Any], taken: set[int], otherwise: int, *, state: int, walker: Walker) -> int:
@@ -265,6 +263,7 @@ def _hints(query: _Query, left: Answer, right: Answer, *, walker: Walker, rules:
             canonical=walker.canonical,
             maps_ids=False,
             compatible=None,
+            effort=Effort(),
         )
     except TooDeepError:
         return []
@@ -282,8 +281,6 @@ def _at(place: Place, key: str | None) -> Place:
 
 def _verdict(query: _Query) -> QueryVerdict:
     findings = query.findings
-    if query.status is QueryStatus.EQUIVALENT and findings.total:
-        query.status = QueryStatus.DIFFERENT
     match query.status:
         case QueryStatus.EQUIVALENT:
             message = "The answers are equivalent."
@@ -332,12 +329,13 @@ def _outcome(counts: Counter[QueryStatus]) -> tuple[TranslationOutcome, str]:
     return TranslationOutcome.NOTHING_COMPARED, f"There is no query that could be compared{aside}."
 
 
-def _listed(verdicts: list[QueryVerdict]) -> tuple[QueryVerdict, ...]:
-    if len(verdicts) <= MAX_QUERIES:
-        return tuple(verdicts)
-    order = {QueryStatus.EQUIVALENT: 1, QueryStatus.IGNORED: 2}
-    first = sorted(range(len(verdicts)), key=lambda index: (order.get(verdicts[index].status, 0), index))
-    return tuple(verdicts[index] for index in sorted(first[:MAX_QUERIES]))
+def _listed(queries: list[_Query]) -> list[_Query]:
+    """Returns the queries to list: if there are too many, those that are not equivalent go first."""
+    if len(queries) <= MAX_QUERIES:
+        return queries
+    fine = (QueryStatus.EQUIVALENT, QueryStatus.IGNORED)
+    first = sorted(range(len(queries)), key=lambda index: (queries[index].status in fine, index))
+    return [queries[index] for index in sorted(first[:MAX_QUERIES])]
 
 
 def _quoted(key: str) -> str:

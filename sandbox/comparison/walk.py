@@ -7,7 +7,7 @@ something is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from sandbox.comparison.findings import ABSENT, Absent, Findings, Place, Rule
 from sandbox.comparison.hints import respelt_hint, scalar_hint
 from sandbox.comparison.identifiers import IdMap, settle
 from sandbox.comparison.json_paths import DEAD, ELEMENT, Marks, PathStates
-from sandbox.comparison.multiset import Group, match
+from sandbox.comparison.multiset import Effort, Group, match
 from sandbox.comparison.names import REMEMBERED, Names
 from sandbox.comparison.nearest import nearest_pairs
 from sandbox.comparison.rules import STRICT, ComparisonRules
@@ -87,9 +87,9 @@ class Walker:
         self._ids = IdMap(len(rules.ids))
         self._mapped = [rule.treat == "map" for rule in rules.ids]
         self._plans: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Plan] = {}
-        self._waiting: dict[int, Waiting] = {}
-        self._groups: list[tuple[Group, int]] = []
+        self._groups: list[tuple[Group, Waiting]] = []
         self._trial = False
+        self._effort = Effort()
 
     def walk(self, left: Any, right: Any, *, places: tuple[Place, Place], state: int, findings: Findings) -> None:
         """Compares two values and records what is found.
@@ -131,30 +131,29 @@ class Walker:
 
     def settle(self) -> None:
         """Compares what has waited for identifiers; call when everything else is compared."""
-        owners = {id(group): self._waiting[owner] for group, owner in self._groups}
-        groups = [group for group, _ in self._groups]
+        while self._groups:  # rows may hold arrays whose rows wait in turn
+            groups, self._groups = self._groups, []
+            self._settle(groups)
+
+    def _settle(self, waiting: Sequence[tuple[Group, Waiting]]) -> None:
+        owners = {id(group): owner for group, owner in waiting}
 
         def pair(group: Group, left: int, right: int) -> None:
-            waiting = owners[id(group)]
+            owner = owners[id(group)]
             if left != right:
-                waiting.findings.accept(waiting.rule, waiting.places, (ABSENT, ABSENT))
-            places = ((waiting.places[0], left), (waiting.places[1], right))
-            self.walk(
-                waiting.left[left], waiting.right[right], places=places, state=waiting.state, findings=waiting.findings
-            )
+                owner.findings.accept(owner.rule, owner.places, (ABSENT, ABSENT))
+            places = ((owner.places[0], left), (owner.places[1], right))
+            self.walk(owner.left[left], owner.right[right], places=places, state=owner.state, findings=owner.findings)
 
-        settle(groups, self._ids, pair=pair)
-        for group in groups:
-            waiting = owners[id(group)]
-            hint = "rows that differ in identifiers alone have no partner that fits the others"
+        settle([group for group, _ in waiting], self._ids, pair=pair)
+        hint = "rows that differ in identifiers alone have no partner that fits the others"
+        for group, owner in waiting:
             for index, _ in group.left:
-                row_places = ((waiting.places[0], index), waiting.places[1])
-                waiting.findings.differ(row_places, (waiting.left[index], ABSENT), "missing", hint)
+                places = ((owner.places[0], index), owner.places[1])
+                owner.findings.differ(places, (owner.left[index], ABSENT), "missing", hint)
             for index, _ in group.right:
-                row_places = (waiting.places[0], (waiting.places[1], index))
-                waiting.findings.differ(row_places, (ABSENT, waiting.right[index]), "unexpected", hint)
-        self._groups.clear()
-        self._waiting.clear()
+                places = (owner.places[0], (owner.places[1], index))
+                owner.findings.differ(places, (ABSENT, owner.right[index]), "unexpected", hint)
 
     def _visit(
         self, left: Any, right: Any, places: tuple[Place, Place], state: int, findings: Findings
@@ -268,7 +267,7 @@ class Walker:
             try:
                 return self._multiset(left, right, places, state, marks.unordered, findings)
             except TooDeepError:
-                findings.not_compared.append("rows nested deeper than 100 levels were compared in order")
+                findings.leave_out("rows nested deeper than 100 levels were compared in order")
         return self._elements(left, right, state)
 
     def _elements(self, left: list[Any], right: list[Any], state: int) -> Iterator[Pair]:
@@ -308,14 +307,12 @@ class Walker:
             canonical=self.canonical,
             maps_ids=any(self._mapped) and not self._trial,
             compatible=close,
+            effort=self._effort,
         )
         if moved := matching.moved:
             findings.accept(rule, places, (ABSENT, ABSENT), count=moved)
         if matching.groups:
-            owner = len(self._waiting)
-            self._waiting[owner] = Waiting(
-                left=left, right=right, places=places, state=step, rule=rule, findings=findings
-            )
+            owner = Waiting(left=left, right=right, places=places, state=step, rule=rule, findings=findings)
             self._groups += [(group, owner) for group in matching.groups]
         pairs, alone_left, alone_right = matching.pairs, matching.left, matching.right
         if alone_left and alone_right and not self._trial:

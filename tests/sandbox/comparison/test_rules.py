@@ -172,6 +172,34 @@ def test_ids_tell_unordered_rows_apart_wherever_they_are_explained() -> None:
     assert not judge(source, target, ids=ids, rows="unordered").equivalent
 
 
+def test_a_chain_of_nothing_but_ids() -> None:
+    ids = [{"paths": ["$..id", "$..next"]}]
+    order = [(number * 37) % 101 for number in range(101)]
+    source: Any = [{"id": number, "next": number + 1} for number in range(100)]
+    target: Any = [{"id": f"n{order[row['id']]}", "next": f"n{order[row['next']]}"} for row in source]
+    assert accepts(source, target[::-1], ids=ids, rows="unordered")
+    ring = [*target[1:], {"id": target[0]["id"], "next": target[0]["id"]}]
+    assert not accepts(source, ring, ids=ids, rows="unordered")
+
+
+def test_one_id_twice_in_a_row_answers_no_two_ids() -> None:
+    ids = [{"paths": ["$..a", "$..b"]}]
+    assert accepts(
+        [{"a": 1, "b": 1}, {"a": 2, "b": 3}], [{"a": "z", "b": "y"}, {"a": "x", "b": "x"}], ids=ids, rows="unordered"
+    )
+    assert not accepts([{"a": 1, "b": 1}] * 2, [{"a": "x", "b": "y"}] * 2, ids=ids, rows="unordered")
+
+
+def test_rows_that_wait_inside_rows_that_wait() -> None:
+    ids = [{"paths": ["$..id"]}]
+    rules: dict[str, Any] = {"ids": ids, "rows": "unordered", "unordered": ["$..lines"]}
+    source: Any = [{"id": n, "lines": [{"id": 10 * n + m} for m in (1, 2)]} for n in (1, 2)]
+    target: Any = [{"id": f"o{n}", "lines": [{"id": f"l{n}{m}"} for m in (2, 1)]} for n in (2, 1)]
+    assert accepts(source, target, **rules)
+    target[0]["lines"][0]["id"] = target[0]["lines"][1]["id"]
+    assert not accepts(source, target, **rules)
+
+
 def test_ids_that_are_ignored() -> None:
     ids = [{"paths": ["$..id"], "treat": "ignore"}]
     assert accepts([{"id": 1}, {"id": 2}], [{"id": "a"}, {"id": "a"}], ids=ids)
