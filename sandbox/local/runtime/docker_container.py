@@ -43,6 +43,11 @@ def container_config(
     size = tmp_bytes(spec)
     host = {
         "NetworkMode": "none",
+        # Programs ask for the address of their own host; names of others are resolved by the proxy, and the resolver of
+        # this machine, which Docker would write down, is nobody's business.
+        "ExtraHosts": ["sandbox:127.0.0.1"],
+        "Dns": ["127.0.0.1"],
+        "DnsSearch": ["."],
         "IpcMode": "private",
         "CapDrop": ["ALL"],
         "CapAdd": _BUILD_CAPABILITIES if spec.build else [],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,16 @@ from tests.scratch import scratch_directory
 
 from .engines import loaded_image
 
+HERE = Path(__file__).parent
+
 BoxMaker = Callable[..., Coroutine[Any, Any, DockerBox]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A container takes half a second to start, and there is one for each check."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -51,6 +51,13 @@ async def test_attempts(box: DockerBox, tmp_path: Path) -> None:
     assert await box.alive()
 
 
+async def test_names(box: DockerBox) -> None:
+    outcome = await run(box, "python3", "-c", "import socket; print(socket.gethostbyname(socket.gethostname()))")
+    assert outcome.stdout == "127.0.0.1\n"
+    addresses = await shell(box, "grep ^nameserver /etc/resolv.conf")
+    assert addresses.stdout == "nameserver 127.0.0.1\n"
+
+
 async def test_hidden_files_of_proc_are_empty(box: DockerBox) -> None:
     outcome = await shell(box, "cat /proc/kcore /proc/kmsg /proc/keys /proc/kallsyms /proc/cmdline | wc -c")
     assert outcome.stdout.strip() == "0"
