@@ -37,8 +37,12 @@ async def test_a_graph_streams_the_output_of_a_validation(prefect_server: str, c
     ]
 
     streamed = [chunk for mode, chunk in chunks if mode == "custom"]
-    texts = {chunk["type"]: chunk["data"] for chunk in streamed if isinstance(chunk["data"], str)}
-    assert texts["python_sandbox_command_execution_stdout"] == "to stdout\n"
-    assert texts["python_sandbox_command_execution_stderr"] == "to stderr\n"
+    assert text_of(streamed, "python_sandbox_command_execution_stdout") == "to stdout\n"
+    assert text_of(streamed, "python_sandbox_command_execution_stderr") == "to stderr\n"
     assert [chunk["seq"] for chunk in streamed] == list(range(1, len(streamed) + 1))
     assert chunks[-1] == ("updates", {"check": {"outcome": "passed"}})
+
+
+def text_of(streamed: list[Any], type_: str) -> str:
+    """Output comes in pieces of any size."""
+    return "".join(chunk["data"] for chunk in streamed if chunk["type"] == type_)
