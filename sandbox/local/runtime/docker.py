@@ -213,7 +213,8 @@ class DockerRuntime(Runtime):
         # other boxes too. The number of processes is limited by the container's cgroup.
         del limits["processes"]
         try:
-            watch = spec.memory if account.watched else 0
+            # A little earlier than the kernel, whose reason nobody would hear of.
+            watch = spec.memory - spec.memory // 16 if account.watched else 0
             await box.set_up(limits=limits, watch_memory=watch, seconds=START_SECONDS)
         except (BoxLostError, TimeoutError, OSError) as error:
             await box.stop(force=True)

@@ -55,7 +55,11 @@ class ContainerAccount:
 
     @property
     def watched(self) -> bool:
-        """True if the agent has to watch memory: the limit holds all the same, but nobody would know the reason."""
+        """True if the agent has to watch memory.
+
+        The kernel's limit holds all the same, but the reason of a death would not be known. Who eats faster than the
+        agent looks, ten times a second, is reported as killed for no known reason.
+        """
         return self.group is None
 
     def oom_kills(self) -> int:
