@@ -30,9 +30,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 FRAMEWORK = pytest.mark.parametrize("framework", FRAMEWORKS)
 
 
-async def spring(workbench: Workbench, files: Files, *, framework: str = MONGODB, **fields: object) -> ValidationResult:
+async def spring(
+    workbench: Workbench, files: Files, *, framework: str = MONGODB, network: Network | None = None, **fields: object
+) -> ValidationResult:
     request = {"profile": "java", "framework": framework, "files": files, **fields}
-    return await workbench.validate(ValidationRequest.model_validate(request))
+    return await workbench.validate(ValidationRequest.model_validate(request), network=network)
 
 
 def printed(result: ValidationResult) -> str:
