@@ -113,10 +113,10 @@ async def test_stdin_stays_open_until_it_is_closed(session: BoxSession) -> None:
 
 
 async def test_stdin_left_open_does_not_reach_the_next_command(session: BoxSession) -> None:
-    running = await session.start("echo done", stdin=True)
+    running = await session.start("read first; echo $first", stdin=True)
     assert running.stdin is not None
-    await running.stdin.write(b"left over\n")
-    await finish(running)
+    await running.stdin.write(b"taken\nleft over\n")
+    assert (await finish(running)).stdout == "taken\n"
     running.stdin.close()
     assert (await command(session, "cat; echo end")).stdout == "end\n"
 
