@@ -155,7 +155,7 @@ class Share:
 
 
 def entry_point(request: ValidationRequest, framework: Framework) -> str:
-    """Returns the file that is the program: the request's word, its only file, or the template's.
+    """Returns the file that is the program: the request's word, its only file, or the one called as in the template.
 
     Raises:
         ConfigurationError: The request names a file that neither it nor the template has, or leaves it open.
@@ -173,8 +173,10 @@ def entry_point(request: ValidationRequest, framework: Framework) -> str:
         return framework.entry_point
     suffix = PurePosixPath(framework.entry_point).suffix
     candidates = [path for path in files if PurePosixPath(path).suffix == suffix]
-    if len(candidates) == 1:
-        return candidates[0]
+    named = [path for path in candidates if PurePosixPath(path).name == PurePosixPath(framework.entry_point).name]
+    for found in (candidates, named):
+        if len(found) == 1:
+            return found[0]
     if not candidates:
         raise ConfigurationError(
             f"no {suffix} file is among the files",

@@ -58,7 +58,7 @@ def _compiler_findings(transcript: Transcript) -> list[Diagnostic]:
                     f"the compiler {crash['version']} crashed",
                     tool=TOOL,
                     code="compiler_crash",
-                    details=[following.removeprefix("[ERROR] ") for following in lines[index + 1 :]],
+                    details=[told for line in lines[index + 1 :] if (told := line.removeprefix("[ERROR] ")).strip()],
                 )
             ]
     return list(found.values())

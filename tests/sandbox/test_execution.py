@@ -272,10 +272,28 @@ async def test_a_cancelled_run_leaves_no_session_and_no_process(daytona: AsyncDa
 
 
 @pytest.mark.parametrize(
+    ("paths", "program"),
+    [
+        (["only.sh"], "only.sh"),
+        (["a.sh", "main.sh"], "main.sh"),
+        (["src/main.sh", "src/a.sh", "notes.txt"], "src/main.sh"),
+        (["main.sh", "src/main.sh"], "main.sh"),
+    ],
+)
+async def test_the_program_is_the_only_file_or_the_one_called_as_in_the_template(
+    daytona: AsyncDaytona, paths: list[str], program: str
+) -> None:
+    files = dict.fromkeys(paths, "")
+    result = await validate(daytona, shell_profile('printf "$UOM_ENTRY_POINT"'), files=files)
+    assert result.phases[0].stdout.text == program
+
+
+@pytest.mark.parametrize(
     ("fields", "named"),
     [
         ({"files": {"a.txt": ""}}, "files"),
         ({"files": {"a.sh": "", "b.sh": ""}}, "entry_point"),
+        ({"files": {"a/main.sh": "", "b/main.sh": ""}}, "entry_point"),
         ({"files": {"main.sh": ""}, "entry_point": "other.sh"}, "entry_point"),
         ({"files": {"main.sh": "", "results/x": ""}}, "files"),
         ({"files": {"main.sh": "", ".uom/phase.sh": ""}}, "files"),
