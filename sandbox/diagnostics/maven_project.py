@@ -131,7 +131,7 @@ def _artifact(
     else:
         code, said, details = "not-found", f"the repository has no {name}", ()
     if place is None:
-        line = re.compile(rf"\s*<artifactId>\s*{re.escape(parts[1])}\s*</artifactId>\s*")
+        line = re.compile(rf".*<artifactId>\s*{re.escape(parts[1])}\s*</artifactId>.*")
         where = transcript.sources.find(line, suffix=PROJECT)
         path, number = where or (None, None)
         return transcript.diagnostic(said, tool=TOOL, path=path, line=number, code=code, details=details)

@@ -203,7 +203,7 @@ async def test_a_library_outside_of_the_template_is_named(workbench: Workbench) 
 async def test_a_library_outside_of_the_template_is_fetched_where_the_network_policy_permits(
     workbench: Workbench,
 ) -> None:
-    library = "<groupId>org.postgresql</groupId>\n<artifactId>postgresql</artifactId>"
+    library = "<groupId>org.postgresql</groupId>\n<artifactId>postgresql</artifactId>\n"
     source = application('System.out.println(org.postgresql.Driver.class.getName()); result("{}");')
     files = as_project(source, framework=MONGODB)
     files["pom.xml"] = pom(MONGODB).replace("</dependencies>", f"<dependency>{library}</dependency>\n</dependencies>")
