@@ -46,6 +46,12 @@ def run(options: argparse.Namespace) -> int:
     directory = examples_directory(options.examples)
     known = sorted(path.parent.name for path in directory.glob("*/example.toml"))
     pairs = {path.stem: path for path in translation_files(directory)}
+    if twice := pairs.keys() & set(known):
+        raise ConfigurationError(
+            f"{', '.join(sorted(twice))}: the name of a program and of a translation",
+            field="examples",
+            remedy="Rename one of them.",
+        )
     if unknown := set(options.names) - {*known, *pairs}:
         raise ConfigurationError(
             f"no example {', '.join(sorted(unknown))}",
