@@ -2,15 +2,18 @@
 
 The program of such a session ends by its limit inside the sandbox; what stays is the session's shell. Each phase's
 command carries the time until which its client may still be at work, so a session of ours whose last lease is over
-belongs to nobody.
+belongs to nobody. A client may be killed before its first command, too. Daytona does not tell since when a session is
+open, so whoever finds one of ours without a command leaves a mark in the sandbox, and whoever finds an old mark ends
+the session.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sandbox.faults import fault
@@ -24,6 +27,18 @@ logger = logging.getLogger(__name__)
 LEASE_WORD: Final = "lease="
 LEASE_MARGIN_SECONDS: Final = 300
 """What a client may need beyond its program's limit, and how far the clocks of two clients may differ."""
+
+MARKS: Final = "/tmp/.uom-sessions"  # noqa: S108
+"""Directory in the sandbox with an empty file for each session that was found without a command."""
+
+MARK: Final = f"""\
+mkdir -p {MARKS} && cd {MARKS} || exit 0
+find . -type f -mmin +1440 -delete
+for session in SESSIONS; do
+    if [ ! -e "$session" ]; then : > "$session"; else find "$session" -mmin +{LEASE_MARGIN_SECONDS // 60}; fi
+done
+"""
+"""Marks sessions and prints those that were marked long ago."""
 
 
 def lease_word(limit: float) -> str:
@@ -51,14 +66,18 @@ async def end_abandoned_sessions(sandbox: AsyncSandbox) -> int:
     Args:
         sandbox: A sandbox that runs share.
     """
+    ours = re.compile(re.escape(sandbox.name) + "-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
     try:
         sessions = await bounded(sandbox.process.list_sessions())
-        over = [
-            session.session_id
-            for session in sessions
-            if (end := lease_end(command.command for command in session.commands or ())) is not None
-            and end < time.time()
-        ]
+        over, empty = [], []
+        for session in sessions:
+            end = lease_end(command.command for command in session.commands or ())
+            if end is not None and end < time.time():
+                over.append(session.session_id)
+            elif not session.commands and ours.fullmatch(session.session_id):
+                empty.append(session.session_id)
+        if empty:
+            over += await _empty_for_long(sandbox, empty)
         await asyncio.gather(*(bounded(sandbox.process.delete_session(session_id)) for session_id in over))
     except Exception as error:
         if fault(error, step="close", toolbox=True) is None:
@@ -68,3 +87,9 @@ async def end_abandoned_sessions(sandbox: AsyncSandbox) -> int:
     if over:
         logger.info("ended %d session(s) in %s whose client is gone", len(over), sandbox.name)
     return len(over)
+
+
+async def _empty_for_long(sandbox: AsyncSandbox, sessions: Sequence[str]) -> list[str]:
+    answer = await bounded(sandbox.process.exec(MARK.replace("SESSIONS", " ".join(sessions)), timeout=10))
+    # The sandbox's programs could write there too: only what was asked about counts.
+    return sorted(set(answer.result.split()) & set(sessions))

@@ -16,7 +16,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from .wire_errors import WireError
 
-FaultKind = Literal["delay", "fail", "cut", "lose_answer", "hang"]
+FaultKind = Literal["delay", "fail", "cut", "lose_answer", "hang", "hold_answer"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,7 +25,8 @@ class Fault:
 
     Attributes:
         kind: ``delay`` waits and goes on; ``fail`` answers an error instead; ``cut`` drops the connection before
-            anything happens; ``lose_answer`` does what was asked, then drops the connection; ``hang`` never answers.
+            anything happens; ``lose_answer`` does what was asked, then drops the connection; ``hang`` never does it nor
+            answers; ``hold_answer`` does it and never answers.
         method: HTTP method, or ``*``.
         path: Regular expression that the whole path must match, such as ``/api/sandbox/[^/]+/start``.
         times: How many requests it befalls; ``None`` for all until it is removed.
@@ -35,6 +36,7 @@ class Fault:
         message: Of ``fail``.
         headers: Of ``fail``, such as ``retry-after-sandbox-create``.
         seen: Requests that matched, whether or not they were befallen.
+        struck: Set once the fault has befallen a request; for ``hold_answer``, once the request was done.
     """
 
     kind: FaultKind
@@ -47,6 +49,7 @@ class Fault:
     message: str = "a fault was asked for"
     headers: Mapping[str, str] = field(default_factory=dict)
     seen: int = 0
+    struck: asyncio.Event = field(default_factory=asyncio.Event)
 
     def strikes(self, method: str, path: str) -> bool:
         """Counts a request and tells whether the fault befalls it."""
@@ -86,13 +89,16 @@ class Faults:
         return strike
 
     async def _strike(self, fault: Fault, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if fault.kind == "hold_answer":
+            await handler(request)
+        fault.struck.set()
         match fault.kind:
             case "delay":
                 await asyncio.sleep(fault.seconds)
                 return await handler(request)
             case "fail":
                 raise WireError(fault.status, fault.message, headers=fault.headers)
-            case "hang":
+            case "hang" | "hold_answer":
                 await self._released.wait()
             case "lose_answer":
                 await handler(request)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+import uuid
 
 import pytest
 from daytona import AsyncDaytona, SessionExecuteRequest
 
-from sandbox.abandoned import LEASE_MARGIN_SECONDS, lease_end, lease_word
+from sandbox.abandoned import LEASE_MARGIN_SECONDS, MARKS, lease_end, lease_word
 from tests.sandbox.shell_profile import shell_profile, validate
 
 
@@ -48,4 +49,23 @@ async def test_a_run_ends_the_sessions_whose_lease_is_over(daytona: AsyncDaytona
 
     left = {session.session_id for session in await sandbox.process.list_sessions()}
     assert left == {"in-use", "somebody-elses"}
+    await daytona.delete(sandbox)
+
+
+async def test_a_session_without_a_command_is_ended_when_it_was_marked_long_ago(daytona: AsyncDaytona) -> None:
+    profile = shell_profile("true", type="opened-sandbox")
+    assert (await validate(daytona, profile)).passed
+    sandbox = await daytona.get(profile.sandbox_name)
+    forgotten, opening = (f"{sandbox.name}-{uuid.uuid4()}" for _ in range(2))
+    await sandbox.process.create_session(forgotten)
+    await sandbox.process.create_session("somebody-elses")
+
+    assert (await validate(daytona, profile)).passed
+    assert len(await sandbox.process.list_sessions()) == 2, "it may be just opening"
+
+    await sandbox.process.exec(f"touch -d '-10 minutes' {MARKS}/{forgotten}")
+    await sandbox.process.create_session(opening)
+    assert (await validate(daytona, profile)).passed
+    left = {session.session_id for session in await sandbox.process.list_sessions()}
+    assert left == {opening, "somebody-elses"}
     await daytona.delete(sandbox)
