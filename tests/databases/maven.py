@@ -70,7 +70,7 @@ def class_path(pom: Path, *, home: Path, scratch: Path) -> str:
         "-Dmdep.includeScope=runtime",
         "-Dmdep.outputFile=classpath",
     ]
-    environ = {**os.environ, "JAVA_HOME": str(home)}
+    environ = {**os.environ, "JAVA_HOME": str(home), "MAVEN_OPTS": "-XX:TieredStopAtLevel=1"}
     done = subprocess.run(command, cwd=scratch, env=environ, capture_output=True, text=True, check=False)
     if done.returncode:
         raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
