@@ -17,6 +17,7 @@ from tests.scratch import scratch_directory
 if TYPE_CHECKING:
     from sandbox.connection import Credentials
     from sandbox.local.server import LocalPlatform
+    from tests.examples.workbench import Workbench
 
 T = TypeVar("T")
 
@@ -90,3 +91,12 @@ def credentials(platform: LocalPlatform) -> Credentials:
     from sandbox.connection import Credentials
 
     return Credentials(api_key=SecretStr(platform.api_key), api_url=platform.api_url)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def workbench() -> AsyncIterator[Workbench]:
+    """One platform with the toolchains of this machine; each profile's snapshot is built once for all folders."""
+    from tests.examples.workbench import open_workbench
+
+    async with open_workbench() as opened:
+        yield opened

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 import pytest
 from daytona import AsyncDaytona
+from pydantic import SecretStr
 
+from sandbox.connection import Credentials
 from sandbox.errors import SnapshotBuildError
 from sandbox.events import EventStream
 from sandbox.local.settings import Settings
@@ -31,10 +33,12 @@ class Workbench:
 
     Attributes:
         client: The SDK in front of the platform.
+        credentials: Access to the platform.
         missing: Snapshot → why this machine cannot build it, ``None`` when it is built.
     """
 
     client: AsyncDaytona
+    credentials: Credentials
     missing: dict[str, str | None] = field(default_factory=dict)
 
     async def profile(self, name: str, *, framework: str | None = None) -> Profile:
@@ -81,4 +85,5 @@ async def open_workbench() -> AsyncIterator[Workbench]:
         running_platform(toolchains=settings.toolchains, extra_public_cidrs=networks) as platform,
         sdk(platform) as client,
     ):
-        yield Workbench(client)
+        credentials = Credentials(api_key=SecretStr(platform.api_key), api_url=platform.api_url)
+        yield Workbench(client, credentials)
