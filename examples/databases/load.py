@@ -249,6 +249,8 @@ async def load_neo4j(url: str, shop: Shop, *, replace: bool) -> None:
             await transaction.run(statement, rows=items)
 
     limits: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "max_transaction_retry_time": CONNECT_SECONDS}
+    # An empty database would warn that it has no such labels yet.
+    limits["notifications_min_severity"] = "OFF"
     async with (
         AsyncGraphDatabase.driver(address, auth=(user, password), **limits) as driver,
         driver.session() as session,
