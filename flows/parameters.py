@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import SecretStr, ValidationError
@@ -28,6 +29,7 @@ _LIMITS: Final = {
     "output_bytes": "output_bytes",
     "result_bytes": "result_bytes",
 }
+_FIELD: Final = re.compile(r"(?P<field>connections\[\d+\]\.\w+): ")
 _PLAIN: Final = (
     "profile",
     "framework",
@@ -77,11 +79,19 @@ def checked_request(document: Mapping[str, Any]) -> ValidationRequest:
         return ValidationRequest.model_validate(document)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False, include_context=False)
-        wrong = [(".".join(map(str, item["loc"])), item["msg"].removeprefix("Value error, ")) for item in found]
+        wrong = [_told(item["loc"], item["msg"].removeprefix("Value error, ")) for item in found]
         # A file may be text or bytes, so pydantic reports one fault twice; the first says it.
         field, text = wrong[0]
         rest = "; ".join(f"{name}: {message}" for name, message in wrong[1:])
         raise ConfigurationError(f"{text}; {rest}" if rest else text, field=field or "request") from None
+
+
+def _told(place: Sequence[int | str], message: str) -> tuple[str, str]:
+    """Returns field and text of a fault; what is wrong between several fields names its field in the text."""
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+    if not field and (named := _FIELD.match(message)):
+        return named["field"], message[named.end() :]
+    return field, message
 
 
 def parameters_of(request: ValidationRequest) -> dict[str, Any]:

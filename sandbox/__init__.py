@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         compare_results,
     )
     from sandbox.connection import Credentials, client, platform_credentials, resolve_credentials
+    from sandbox.databases import DatabaseConnection, DatabaseKind
     from sandbox.events import Event, EventStream, Sink
     from sandbox.models import (
         Comparison,
@@ -95,6 +96,7 @@ _LAZY = {
     ),
     **dict.fromkeys(("TranslationResult", "conclude_translation"), "translation"),
     **dict.fromkeys(("Credentials", "client", "platform_credentials", "resolve_credentials"), "connection"),
+    **dict.fromkeys(("DatabaseConnection", "DatabaseKind"), "databases"),
     **dict.fromkeys(("Event", "EventStream", "Sink"), "events"),
     **dict.fromkeys(
         (
@@ -158,6 +160,8 @@ __all__ = [
     "ComparisonRules",
     "ConfigurationError",
     "Credentials",
+    "DatabaseConnection",
+    "DatabaseKind",
     "Diagnostic",
     "Difference",
     "Event",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from sandbox.diagnostics import find_diagnostics
@@ -40,6 +40,9 @@ class Task:
         program: Entry point, relative to the workspace.
         isolation: Who shares the sandbox.
         secrets: Variables whose values are masked wherever they would show.
+        databases: Variables by which the program finds its databases. Only the last phase gets them: a build, which
+            runs code of the request too, has no use for them.
+        hidden: Every text that is masked.
         mask: Masks them.
     """
 
@@ -49,6 +52,8 @@ class Task:
     program: str
     isolation: Isolation
     secrets: Mapping[str, str]
+    databases: Mapping[str, str] = field(default_factory=dict)
+    hidden: frozenset[str]
     mask: SecretMask
 
 
@@ -110,14 +115,16 @@ class Attempt:
             limit=limit,
             silence=limits.no_output_seconds or phase.no_output_seconds,
             output_limit=limits.output_bytes or profile.output_bytes,
-            secrets=tuple(self._task.secrets.values()),
+            secrets=tuple(self._task.hidden),
         )
         self._events.emit(
             PHASE_STARTED, {"phase": phase.name, "command": phase.command, "limit": limit}, phase=phase.name
         )
+        last = phase is self._task.framework.phases[-1]
+        databases = self._task.databases if last else {}
         await run.start(
-            environment={**request.environment, **self._task.secrets},
-            stdin=request.stdin is not None and phase is self._task.framework.phases[-1],
+            environment={**request.environment, **self._task.secrets, **databases},
+            stdin=request.stdin is not None and last,
             fresh=first,
         )
         self._run = run

@@ -11,8 +11,11 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, field_validator, model_validator
+from pydantic import Field, JsonValue, SecretStr, field_validator, model_validator
 
+from sandbox.databases.connection import DatabaseConnection
+from sandbox.databases.environment import check_endpoints, program_variables
+from sandbox.frozen_model import Model as Model
 from sandbox.request_checks import ENVIRONMENT_NAME as ENVIRONMENT_NAME
 from sandbox.request_checks import check_environment, utf8
 from sandbox.request_checks import check_relative_path as check_relative_path
@@ -69,15 +72,6 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-class Model(BaseModel):
-    """Base of our models: immutable, unknown fields are an error that names them."""
-
-    # An error that showed its input would show secrets.
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", hide_input_in_errors=True
-    )
-
-
 class RunLimits(Model):
     """Limits a caller may set for one run; ``None`` takes the profile's."""
 
@@ -111,6 +105,8 @@ class ValidationRequest(Model):
         run_id: Identity of this run; ``None`` makes a new one.
         environment: Plain environment variables of the program.
         secrets: Environment variables whose values never appear in logs, artifacts, parameters or process lists.
+        connections: Databases that the program talks to, at most 10 endpoints together. The sandbox may reach exactly
+            these, they are checked before anything is compiled, and the last phase finds them in its environment.
         stdin: Given to the program's last phase; by default its input is empty.
         limits: Time, output and result limits.
         result: Whether a result file is required; ``None`` takes the template's rule.
@@ -126,6 +122,7 @@ class ValidationRequest(Model):
     run_id: str | None = None
     environment: dict[str, str] = Field(default_factory=dict)
     secrets: dict[str, SecretStr] = Field(default_factory=dict)
+    connections: tuple[DatabaseConnection, ...] = ()
     stdin: str | bytes | None = None
     limits: RunLimits = RunLimits()
     result: ResultExpectation | None = None
@@ -174,6 +171,12 @@ class ValidationRequest(Model):
         )
         return values
 
+    @field_validator("connections")
+    @classmethod
+    def _few_endpoints(cls, connections: tuple[DatabaseConnection, ...]) -> tuple[DatabaseConnection, ...]:
+        check_endpoints(connections)
+        return connections
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.entry_point is not None:
@@ -181,6 +184,7 @@ class ValidationRequest(Model):
         both = sorted(self.environment.keys() & self.secrets.keys())
         if both:
             raise ValueError(f"{', '.join(both)}: given in `environment` and in `secrets`; keep one")
+        program_variables(self.connections, given={"environment": self.environment, "secrets": self.secrets})
         return self
 
     def identified(self) -> Self:

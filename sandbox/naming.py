@@ -5,9 +5,10 @@ from __future__ import annotations
 import getpass
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
+from sandbox.databases.endpoints import Endpoint, connections_label, connections_suffix
 from sandbox.models import Isolation, SnapshotIdentity
 from sandbox.profiles import Profile
 
@@ -20,6 +21,8 @@ THREAD: Final = "uom-thread"
 RUN: Final = "uom-run"
 LEASE_END: Final = "uom-lease-end"
 SNAPSHOT_ID: Final = "uom-snapshot-id"
+CONNECTIONS: Final = "uom-connections"
+"""``host:port`` of each database that the sandbox may reach; the local platform opens exactly these."""
 
 NO_LEASE: Final = "none"
 """Lease of a sandbox that several runs share: its auto-stop and auto-delete intervals end it."""
@@ -28,13 +31,31 @@ LEASE_MARGIN_SECONDS: Final = 900.0
 """How much longer than its program a sandbox of one run is leased: uploads, downloads, waits for the platform."""
 
 
-def sandbox_name(profile: Profile, *, isolation: Isolation, thread_id: str, run_id: str) -> str:
-    """Returns the name of the sandbox a run uses: one for each profile, thread or run."""
+def sandbox_name(
+    profile: Profile,
+    *,
+    isolation: Isolation,
+    thread_id: str,
+    run_id: str,
+    endpoints: Collection[Endpoint] = (),
+) -> str:
+    """Returns the name of the sandbox a run uses: one for each profile, thread or run.
+
+    What a sandbox may reach is fixed for its life, so there is one for each set of databases, too.
+
+    Args:
+        profile: Its profile.
+        isolation: Who shares it.
+        thread_id: The conversation.
+        run_id: The run.
+        endpoints: Databases that it may reach.
+    """
+    name = profile.sandbox_name
     if isolation is Isolation.THREAD:
-        return f"{profile.sandbox_name}-{thread_id}"
-    if isolation is Isolation.RUN:
-        return f"{profile.sandbox_name}-{run_id}"
-    return profile.sandbox_name
+        name = f"{name}-{thread_id}"
+    elif isolation is Isolation.RUN:
+        name = f"{name}-{run_id}"
+    return f"{name}{connections_suffix(endpoints)}"
 
 
 def default_owner() -> str:
@@ -55,6 +76,7 @@ def sandbox_labels(
     thread_id: str,
     run_id: str,
     program_seconds: float,
+    endpoints: Collection[Endpoint] = (),
 ) -> Mapping[str, str]:
     """Returns the labels of a new sandbox; it carries them from the create call on.
 
@@ -66,6 +88,7 @@ def sandbox_labels(
         thread_id: The conversation; a label only where the sandbox belongs to it.
         run_id: The run; likewise.
         program_seconds: Longest time of the program, for the lease.
+        endpoints: Databases that it may reach.
     """
     labels = {
         MANAGED_BY: MANAGER,
@@ -77,6 +100,8 @@ def sandbox_labels(
     }
     if isolation is not Isolation.SHARED:
         labels[THREAD] = thread_id
+    if endpoints:
+        labels[CONNECTIONS] = connections_label(endpoints)
     if isolation is Isolation.RUN:
         labels[RUN] = run_id
         labels[LEASE_END] = str(int(time.time() + program_seconds + LEASE_MARGIN_SECONDS))

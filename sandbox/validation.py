@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Final
 from sandbox.abandoned import end_abandoned_sessions
 from sandbox.attempt import Attempt, Task, check_uploads
 from sandbox.cleanup import to_the_end
+from sandbox.databases.environment import endpoints_of, hidden_texts, program_variables
+from sandbox.deletion import delete_sandbox
 from sandbox.errors import ConfigurationError, SandboxError, SandboxLostError
 from sandbox.events import OUTCOME, RESULT, EventStream
-from sandbox.faults import fault, is_missing
 from sandbox.lifecycle import Lifecycle, Wanted
 from sandbox.models import (
     Comparison,
@@ -40,7 +41,7 @@ from sandbox.models import (
     ValidationResult,
 )
 from sandbox.naming import LEASE_MARGIN_SECONDS, default_owner, sandbox_labels, sandbox_name
-from sandbox.retry import Pace, delay_before_retry, with_retries
+from sandbox.retry import delay_before_retry, with_retries
 from sandbox.slots import Slots, slots_of
 from sandbox.snapshots import ensure_snapshot
 from sandbox.stopwatch import Stopwatch
@@ -94,6 +95,8 @@ class Validation:
         self.isolation = request.isolation or profile.isolation
         self.recoveries: list[str] = []
         secrets = {name: value.get_secret_value() for name, value in request.secrets.items()}
+        hidden = hidden_texts(request.connections) | set(secrets.values())
+        self._endpoints = endpoints_of(request.connections)
         self._task = Task(
             request=self.request,
             profile=self.profile,
@@ -101,7 +104,9 @@ class Validation:
             program=entry_point(self.request, framework),
             isolation=self.isolation,
             secrets=secrets,
-            mask=SecretMask(secrets.values()),
+            databases=program_variables(request.connections, given={}),
+            hidden=hidden,
+            mask=SecretMask(hidden),
         )
         self._check_limits()
         check_uploads(self._task)
@@ -110,7 +115,13 @@ class Validation:
         self._owner = owner or default_owner()
         self._flow_run_id = flow_run_id
         self._ids = (str(self.request.thread_id), str(self.request.run_id))
-        self._name = sandbox_name(self.profile, isolation=self.isolation, thread_id=self._ids[0], run_id=self._ids[1])
+        self._name = sandbox_name(
+            self.profile,
+            isolation=self.isolation,
+            thread_id=self._ids[0],
+            run_id=self._ids[1],
+            endpoints=self._endpoints,
+        )
         self._snapshot: SnapshotIdentity | None = None
         self._lifecycle: Lifecycle | None = None
         self._sandbox: AsyncSandbox | None = None
@@ -300,7 +311,7 @@ class Validation:
                     await asyncio.gather(attempt.end(tidy=True), end_abandoned_sessions(attempt.sandbox))
             full = attempt is not None and attempt.disk_full
             if (full or self.isolation is Isolation.RUN) and sandbox is not None:
-                await self._delete(sandbox)
+                await delete_sandbox(sandbox)
         finally:
             if self._slots is not None:
                 self._slots.give_back()
@@ -347,6 +358,7 @@ class Validation:
             thread_id=self._ids[0],
             run_id=self._ids[1],
             program_seconds=seconds,
+            endpoints=self._endpoints,
         )
         wanted = Wanted(
             name=self._name,
@@ -380,25 +392,6 @@ class Validation:
 
     async def _meaning(self, error: SandboxError) -> SandboxError:
         return error if self._lifecycle is None else await self._lifecycle.lost(error)
-
-    async def _delete(self, sandbox: AsyncSandbox) -> None:
-        pace = Pace(0.2, longest=2.0)
-        for last in (False, False, True):
-            try:
-                await sandbox.delete(timeout=30)
-            except Exception as error:
-                meant = fault(error, step="close", sandbox=self._name)
-                if meant is None:
-                    raise
-                if is_missing(error):
-                    return
-                if last:
-                    logger.warning(
-                        "the sandbox could not be deleted; the platform will, at its lifetime's end: %s", meant
-                    )
-                await asyncio.sleep(pace.next())
-            else:
-                return
 
     def _check_limits(self) -> None:
         names = [phase.name for phase in self.phases]

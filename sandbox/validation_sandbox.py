@@ -204,6 +204,7 @@ class ValidationSandbox:
             program=next(iter(request.files)),
             isolation=Isolation.SHARED,
             secrets=hidden,
+            hidden=frozenset(hidden.values()),
             mask=SecretMask(hidden.values()),
         )
         attempt = Attempt(task, self._sandbox, events=self._events)

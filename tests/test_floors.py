@@ -11,7 +11,18 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("flows", "blocks", "sandbox")
-GROUND = ("errors", "models", "events", "retry", "profiles", "profile_steps", "streaming", "request_checks")
+GROUND = (
+    "errors",
+    "frozen_model",
+    "models",
+    "databases",
+    "events",
+    "retry",
+    "profiles",
+    "profile_steps",
+    "streaming",
+    "request_checks",
+)
 
 
 def module_name(path: Path) -> str:
