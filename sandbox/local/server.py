@@ -124,7 +124,7 @@ class LocalPlatform:
         listener = stack.enter_context(_listen(self.settings.port, preferred=self._preferred_port))
         base_url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
 
-        runtime = _runtime(self.settings)
+        runtime = _runtime(self.settings, own_port=listener.getsockname()[1])
         stack.push_async_callback(runtime.close)
         await runtime.prepare()
 
@@ -189,7 +189,7 @@ def _claim(directory: Path, name: str) -> None:
     write_private(path, name + "\n")
 
 
-def _runtime(settings: Settings) -> Runtime:
+def _runtime(settings: Settings, *, own_port: int) -> Runtime:
     if settings.runtime == "docker":
         try:
             from .runtime.docker import DockerRuntime
@@ -202,6 +202,7 @@ def _runtime(settings: Settings) -> Runtime:
             default_image=settings.docker_image,
             host=settings.docker_host,
             extra_public_cidrs=settings.extra_public_cidrs,
+            own_port=own_port,
         )
     from .runtime.bubblewrap import BubblewrapRuntime
 
@@ -209,6 +210,7 @@ def _runtime(settings: Settings) -> Runtime:
         data_directory=settings.platform_directory / "runtime",
         toolchains=settings.toolchains,
         extra_public_cidrs=settings.extra_public_cidrs,
+        own_port=own_port,
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import uuid
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from ..control.connections import checked_connections
 from ..control.network import network_policy, updated
 from ..control.plane import ControlPlane
 from ..control.records import (
@@ -55,6 +57,7 @@ class SandboxRoutes:
     def __init__(self, plane: ControlPlane, *, api_url: str) -> None:
         self._plane = plane
         self._api_url = api_url
+        self._api_port = urlsplit(api_url).port or 80
 
     def table(self) -> list[web.RouteDef]:
         """Returns the routes."""
@@ -155,9 +158,11 @@ class SandboxRoutes:
         return self._answer(record)
 
     async def set_labels(self, request: web.Request) -> web.Response:
-        """``PUT /sandbox/{id}/labels``; replaces all of them."""
+        """``PUT /sandbox/{id}/labels``; replaces all of them. Other connections are valid from the next start."""
         record = self._record(request)
-        record.labels = (await read_body(request, LabelsBody)).labels
+        labels = (await read_body(request, LabelsBody)).labels
+        checked_connections(labels, api_port=self._api_port)
+        record.labels = labels
         return await self._changed(record)
 
     async def set_auto_stop(self, request: web.Request) -> web.Response:
@@ -242,6 +247,7 @@ class SandboxRoutes:
             domain_allow_list=body.domain_allow_list or None,
         )
         network_policy(network)
+        checked_connections(body.labels or {}, api_port=self._api_port)
         return SandboxRecord(
             id=sandbox_id,
             name=_name(body.name) or sandbox_id,

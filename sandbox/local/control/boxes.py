@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..runtime.interface import GIB, Box, BoxSpec, NetworkPolicy, Runtime
+from .connections import connections_at_start
 from .network import network_policy
 from .records import SandboxRecord
 from .shielding import carried_through
@@ -134,7 +135,11 @@ class Boxes:
 
 
 def box_spec(record: SandboxRecord) -> BoxSpec:
-    """Returns how the sandbox's box is started."""
+    """Returns how the sandbox's box is started.
+
+    Raises:
+        RuntimeFault: The label of its connections cannot be read.
+    """
     return BoxSpec(
         box_id=record.id,
         layers=tuple(record.recipe.layers),
@@ -146,4 +151,5 @@ def box_spec(record: SandboxRecord) -> BoxSpec:
         memory=record.memory * GIB,
         disk=record.disk * GIB,
         network=network_policy(record.network),
+        connections=connections_at_start(record.labels),
     )

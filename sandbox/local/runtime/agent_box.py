@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from .channel import Channel, socket_pair, whole_number
 from .control import AgentControl
+from .endpoints import RoutePlan
 from .environment import checked, network_environment
 from .errors import BoxLostError, BoxSpawnError
 from .files import SandboxFiles
@@ -21,6 +22,7 @@ from .pipes import PipeEnd, PipeReader, PipeWriter, make_pipe
 from .processes import BoxProcess
 from .proxy import PROXY_PORT, BoxProxy
 from .sessions import BoxSession
+from .tunnels import Tunnels
 from .units import Kills, Unit
 
 HOME = "/home/sandbox"
@@ -56,6 +58,8 @@ class BoxParts:
         account: The kernel's account of its memory.
         surroundings: Environment of its processes beneath everything that callers set.
         proxy: The gate to the network, not listening yet.
+        plan: Where its connections lead and how they look from inside.
+        tunnels: The ways to them, not listening yet.
         pipes: See ``PipeEnd``.
         measure_disk: Returns the bytes of the writable directory.
         on_end: Awaited once when the box has ended, before ``wait`` returns.
@@ -66,6 +70,8 @@ class BoxParts:
     account: MemoryAccount
     surroundings: Mapping[str, str]
     proxy: BoxProxy
+    plan: RoutePlan
+    tunnels: Tunnels
     pipes: set[PipeEnd]
     measure_disk: Callable[[], Coroutine[Any, Any, int]]
     on_end: Callable[[AgentBox], Coroutine[Any, Any, None]]
@@ -85,6 +91,8 @@ class AgentBox(Box):
         self._channel = parts.channel
         self._account = parts.account
         self._proxy = parts.proxy
+        self._plan = parts.plan
+        self._tunnels = parts.tunnels
         self._measure_disk = parts.measure_disk
         self._on_end = parts.on_end
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -167,7 +175,9 @@ class AgentBox(Box):
         Raises:
             BoxSpawnError: A name or a value cannot be given to a process.
         """
-        networked = {} if self._proxy.policy.mode == "none" else network_environment(PROXY_PORT)
+        networked = {}
+        if self._proxy.policy.mode != "none":
+            networked = network_environment(PROXY_PORT, direct=self._plan.hosts)
         return checked({**self._surroundings, **networked, **self._env, **(env or {})})
 
     def update_env(self, values: Mapping[str, str], *, unset: Sequence[str] = ()) -> None:
@@ -189,11 +199,11 @@ class AgentBox(Box):
         raise NotImplementedError("the local platform cannot connect to ports of a box yet")
 
     async def listening_ports(self) -> Sequence[int]:
-        """Returns the TCP ports on which programs of the box listen; the platform's own is left out."""
+        """Returns the TCP ports on which programs of the box listen; the platform's own are left out."""
         answer = await self.control.ask("ports")
         ports = answer.get("ports")
         numbers = [whole_number(port, low=1, high=65535) for port in ports] if isinstance(ports, list) else []
-        return [port for port in numbers if port is not None and not (port == PROXY_PORT and self._proxy.listening)]
+        return [port for port in numbers if port is not None]
 
     async def usage(self) -> BoxUsage:
         """Measures what the box uses now."""
@@ -234,11 +244,26 @@ class AgentBox(Box):
         """True while any process or session of the box lives."""
         return bool(self._units) and not self.ended
 
-    async def set_up(self, *, limits: Mapping[str, int], watch_memory: int, seconds: float) -> None:
-        """Waits for the agent, tells it the limits and makes the work directory.
+    async def set_up(
+        self,
+        *,
+        limits: Mapping[str, int],
+        watch_memory: int,
+        seconds: float,
+        prepare_network: Callable[[RoutePlan], Coroutine[Any, Any, None]],
+    ) -> None:
+        """Waits for the agent, tells it the limits, makes the work directory and opens the ways out.
+
+        Args:
+            limits: See ``process_limits``.
+            watch_memory: Bytes above which the agent kills; 0 where the kernel does.
+            seconds: How long each step may take.
+            prepare_network: Does what the box's connections need of its network that no process inside may do; awaited
+                only if there is such a thing, while no program runs yet.
 
         Raises:
             BoxLostError: The agent did not come up, or the work directory cannot be made.
+            RuntimeFault: A connection cannot be offered; the text names it.
             TimeoutError: It took longer than ``seconds``.
         """
         async with asyncio.timeout(seconds):
@@ -249,6 +274,9 @@ class AgentBox(Box):
         if answer.get("problem"):
             raise BoxLostError(f"cannot make the work directory {self.workdir!r}: {str(answer['problem'])[:200]}")
         await self._open_proxy()
+        if self._plan.privileged:
+            await prepare_network(self._plan)
+        await self._tunnels.open(self.control.listen)
 
     def kills(self) -> Kills:
         """Returns how many processes have been killed for memory and disk so far."""
@@ -288,7 +316,7 @@ class AgentBox(Box):
 
     async def _open_proxy(self) -> None:
         if self._proxy.policy.mode != "none" and not self._proxy.listening:
-            await self._proxy.serve(await self.control.listen(PROXY_PORT))
+            await self._proxy.serve(await self.control.listen("127.0.0.1", PROXY_PORT))
 
     def _event(self, message: Mapping[str, Any]) -> None:
         event = message.get("event")
@@ -333,6 +361,7 @@ class AgentBox(Box):
             await self.await_exit()
         finally:
             await self._proxy.close()
+            await self._tunnels.close()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             if not self._stopping and self._account.oom_kills():
                 self._sentence += "; the kernel has killed processes of this box for memory"

@@ -31,6 +31,9 @@ _ETC = (
 )  # fmt: skip
 _ETC_PATTERNS = ("java-*", "openjdk-*", "python3*")
 
+HOSTS = "127.0.0.1 localhost sandbox\n::1 localhost\n"
+"""The table of host names of a box without connections."""
+
 _WRITTEN = {
     "passwd": (
         "root:x:0:0:root:/root:/usr/sbin/nologin\n"
@@ -38,10 +41,15 @@ _WRITTEN = {
         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
     ),
     "group": "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
-    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    "hosts": HOSTS,
     "hostname": "sandbox\n",
     "resolv.conf": "# Names are resolved by the proxy of the sandbox platform.\n",
 }
+
+
+def hosts_table(names: Sequence[tuple[str, str]]) -> str:
+    """Returns what /etc/hosts holds in a box that knows ``names``: (address, host name) pairs, which come first."""
+    return "".join(f"{address} {name}\n" for address, name in names) + HOSTS
 
 
 def toolchain_fingerprint(toolchains: Sequence[Toolchain]) -> str:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Literal
 
 from .agent_box import HOME, AgentBox, BoxParts
-from .base import build_base, toolchain_fingerprint
+from .base import build_base, hosts_table, toolchain_fingerprint
 from .box import BubblewrapBox
 from .command_line import BoxMounts
 from .disk_watch import DiskWatch
+from .endpoints import RoutePlan, plan_routes
 from .environment import base_environment
 from .errors import BoxLostError, RuntimeFault, RuntimeUnavailableError
 from .interface import BoxSpec, Runtime
@@ -33,6 +34,7 @@ from .probe import SCRIPT, unavailable_text
 from .proxy import BoxProxy
 from .resolver import Resolver
 from .toolchains import Toolchain, resolve_toolchains
+from .tunnels import Tunnels
 
 DEFAULT_HOST_UID = 64321
 _START_SECONDS = 15.0
@@ -72,6 +74,7 @@ class BubblewrapRuntime(Runtime):
         host_uid: Mode R: the uid of every box outside; one that no account uses. Mode U: left out.
         extra_public_cidrs: Networks that the policies ``public`` and ``allow`` treat as public although they are
             private, such as that of a package mirror.
+        own_port: Port of the platform's own API, which no connection of a box may lead to.
     """
 
     name = "bubblewrap"
@@ -84,8 +87,10 @@ class BubblewrapRuntime(Runtime):
         toolchains: Sequence[Path] = (),
         host_uid: int | None = None,
         extra_public_cidrs: Sequence[str] = (),
+        own_port: int | None = None,
     ) -> None:
         self._roots = tuple(toolchains)
+        self._own_port = own_port
         self._extra_public_cidrs = tuple(extra_public_cidrs)
         self._host_uid = host_uid
         self._data_directory = data_directory
@@ -214,21 +219,27 @@ class BubblewrapRuntime(Runtime):
             proxy = BoxProxy(spec.box_id, policy=spec.network, resolver=self._resolver, extra_public=self._extra_public)
         except PolicyError as error:
             raise RuntimeFault(f"network policy: {error}") from error
+        plan = plan_routes(spec.connections)
         lock = self._disks.lock(spec.box_id)
         limits = BoxLimits(self._cgroups, spec.box_id)
         try:
-            mounts = await asyncio.to_thread(self._make_ready, spec, limits)
+            mounts = await asyncio.to_thread(self._make_ready, spec, limits, plan)
             launch = self._launcher.launch(mounts)
         except BaseException:
             await limits.remove()
             lock.release()
             raise
-        box = self._box(spec, launch, mounts=mounts, limits=limits, proxy=proxy, lock=lock)
+        box = self._box(spec, launch, mounts=mounts, limits=limits, proxy=proxy, plan=plan, lock=lock)
         try:
             # The agent starts meanwhile; no program does before it is in its groups.
-            await asyncio.to_thread(self._register, spec, launch, limits, await launch.agent_pid())
-            watch = spec.memory if limits.watched else 0
-            await box.set_up(limits=process_limits(spec), watch_memory=watch, seconds=_START_SECONDS)
+            agent = await launch.agent_pid()
+            await asyncio.to_thread(self._register, spec, launch, limits, agent)
+            await box.set_up(
+                limits=process_limits(spec),
+                watch_memory=spec.memory if limits.watched else 0,
+                seconds=_START_SECONDS,
+                prepare_network=lambda plan: self._launcher.prepare_network(plan, pid=agent),
+            )
         except (BoxLostError, TimeoutError, OSError) as error:
             await box.stop(force=True)
             complaint = await launch.complaint() or str(error)
@@ -240,7 +251,7 @@ class BubblewrapRuntime(Runtime):
             launch.release()
         return box
 
-    def _make_ready(self, spec: BoxSpec, limits: BoxLimits) -> BoxMounts:
+    def _make_ready(self, spec: BoxSpec, limits: BoxLimits, plan: RoutePlan) -> BoxMounts:
         directory = self._disks.make_box(spec.box_id)
         mounts = BoxMounts(
             lowers=self._disks.lowers(self._base, spec.layers, box=directory),
@@ -249,6 +260,7 @@ class BubblewrapRuntime(Runtime):
             toolchains=self._toolchains,
             stages=self._launcher.stages,
             tmp_bytes=tmp_bytes(spec),
+            hosts=hosts_table(plan.names) if plan.names else None,
         )
         limits.create(spec)
         return mounts
@@ -265,6 +277,7 @@ class BubblewrapRuntime(Runtime):
         mounts: BoxMounts,
         limits: BoxLimits,
         proxy: BoxProxy,
+        plan: RoutePlan,
         lock: BoxLock,
     ) -> BubblewrapBox:
         async def ended(box: AgentBox) -> None:
@@ -282,6 +295,8 @@ class BubblewrapRuntime(Runtime):
             account=limits,
             surroundings=base_environment(HOME, paths=paths),
             proxy=proxy,
+            plan=plan,
+            tunnels=Tunnels(spec.box_id, routes=plan.routes, resolver=self._resolver, own_port=self._own_port),
             pipes=self._pipes,
             measure_disk=lambda: self._disks.measure(mounts.upper),
             on_end=ended,

@@ -36,6 +36,7 @@ class BoxMounts:
         toolchains: See ``Toolchain``.
         stages: Where root mounts the staged ones, by path of the toolchain.
         tmp_bytes: Size of /tmp and of /dev/shm each.
+        hosts: Text that stands in place of /etc/hosts; ``None`` leaves the box what it has.
     """
 
     lowers: Sequence[Path]
@@ -44,9 +45,12 @@ class BoxMounts:
     toolchains: Sequence[Toolchain]
     stages: dict[Path, Path]
     tmp_bytes: int
+    hosts: str | None = None
 
 
-def bwrap_command(kit: Kit, mounts: BoxMounts, *, control: int, seccomp: int, info: int) -> list[str]:
+def bwrap_command(
+    kit: Kit, mounts: BoxMounts, *, control: int, seccomp: int, info: int, hosts: int | None = None
+) -> list[str]:
     """Returns the arguments that start a box.
 
     Args:
@@ -55,6 +59,7 @@ def bwrap_command(kit: Kit, mounts: BoxMounts, *, control: int, seccomp: int, in
         control: Descriptor of the agent's end of the control channel.
         seccomp: Descriptor of the filter, at its beginning.
         info: Descriptor to which bwrap writes the pid of the agent.
+        hosts: Descriptor from which bwrap reads /etc/hosts.
     """
     argv = [str(kit.bwrap)]
     # One uid is mapped, no further user namespace can be made: nothing in the box ever has a capability.
@@ -85,8 +90,16 @@ def bwrap_command(kit: Kit, mounts: BoxMounts, *, control: int, seccomp: int, in
         if not toolchain.path.is_relative_to("/usr"):
             source = mounts.stages.get(toolchain.path, toolchain.path)
             argv += ["--ro-bind", str(source), str(toolchain.path)]
+    if hosts is not None:
+        # Programs cannot change it: no one of them can lead another one's driver astray.
+        argv += ["--perms", "0644", "--ro-bind-data", str(hosts), "/etc/hosts"]
     argv += ["--chdir", "/", "--seccomp", str(seccomp), "--info-fd", str(info)]
     return [*argv, "--", *kit.command, str(control)]
+
+
+def dropped_to(uid: int, *, setpriv: str) -> list[str]:
+    """Returns the words before a command that make root run it as ``uid``."""
+    return [setpriv, "--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--"]
 
 
 def as_host_uid(command: Sequence[str], *, uid: int, stages: dict[Path, Path], setpriv: str) -> list[str]:
@@ -95,7 +108,7 @@ def as_host_uid(command: Sequence[str], *, uid: int, stages: dict[Path, Path], s
     By ``setpriv`` and not by the ``user`` argument of ``subprocess``, for which Python forks the whole server.
     Staged toolchains are bind-mounted first, in a mount namespace that ends with the box.
     """
-    drop = [setpriv, "--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--"]
+    drop = dropped_to(uid, setpriv=setpriv)
     if not stages:
         return [*drop, *command]
     steps = []

@@ -92,14 +92,14 @@ class AgentControl:
             raise OSError(problem, os.strerror(problem))
         return answer
 
-    async def listen(self, port: int) -> int:
-        """Returns the descriptor of a socket that listens on 127.0.0.1 inside the box.
+    async def listen(self, address: str, port: int) -> int:
+        """Returns the descriptor of a socket that listens inside the box.
 
         Raises:
             BoxLostError: The box has gone, or its agent sent no descriptor.
-            OSError: The port is taken.
+            OSError: The port is taken, or the box has no such address.
         """
-        await self.ask("listen", port=port)
+        await self.ask("listen", address=address, port=port)
         descriptor = self._channel.take_descriptor()
         if descriptor is None:
             raise BoxLostError("the box's agent sent no listening socket")

@@ -20,13 +20,15 @@ from .agent_box import HOME, AgentBox, BoxParts
 from .channel import Channel
 from .disk_watch import DiskWatch
 from .docker_box import ContainerAccount, DockerBox, account_of
-from .docker_container import container_config, container_limits, outdated
+from .docker_container import container_config, container_limits, outdated, refuse_other_network
 from .docker_engine import Engine, EngineError
 from .docker_handover import hand_over
 from .docker_images import Images, Prepared
 from .docker_launch import START_SECONDS, complaint, launch
+from .docker_network import prepare_network
 from .docker_places import DockerPlaces
 from .docker_probe import probe
+from .endpoints import RoutePlan, plan_routes
 from .environment import base_environment
 from .errors import BoxLostError, RuntimeFault, RuntimeUnavailableError
 from .interface import BoxSpec, Runtime
@@ -38,6 +40,7 @@ from .places import checked_identity
 from .policy import PolicyError, parse_networks
 from .proxy import BoxProxy
 from .resolver import Resolver
+from .tunnels import Tunnels
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +71,9 @@ class DockerRuntime(Runtime):
         default_image: str,
         host: str | None = None,
         extra_public_cidrs: Sequence[str] = (),
+        own_port: int | None = None,
     ) -> None:
+        self._own_port = own_port
         self._places = DockerPlaces(data_directory)
         self._host = host
         self._default_image = default_image
@@ -172,6 +177,7 @@ class DockerRuntime(Runtime):
             proxy = BoxProxy(box_id, policy=spec.network, resolver=self._resolver, extra_public=self._extra_public)
         except PolicyError as error:
             raise RuntimeFault(f"network policy: {error}") from error
+        plan = plan_routes(spec.connections)
         if box_id in self._boxes or box_id in self._starting:
             raise RuntimeFault(f"{box_id} is in use by a live sandbox")
         self._starting.add(box_id)
@@ -179,7 +185,7 @@ class DockerRuntime(Runtime):
             if (removing := self._removing.get(box_id)) is not None:
                 await asyncio.shield(removing)
             # Carried through when the caller is cancelled: the engine would go on all the same.
-            return await self._carried_through(self._start(spec, proxy))
+            return await self._carried_through(self._start(spec, proxy, plan))
         finally:
             self._starting.discard(box_id)
 
@@ -193,21 +199,22 @@ class DockerRuntime(Runtime):
                 await asyncio.shield(task.result().stop(force=True))
             raise
 
-    async def _start(self, spec: BoxSpec, proxy: BoxProxy) -> DockerBox:
+    async def _start(self, spec: BoxSpec, proxy: BoxProxy, plan: RoutePlan) -> DockerBox:
         engine, name = self._running_engine, self._container(spec.box_id)
         container = await engine.inspect(name) if spec.box_id in self._on_disk else None
         if container is None:
             prepared = await self._images.prepared(spec.image or self._default_image, spec.layers)
-            await self._create(spec, prepared, name)
+            await self._create(spec, prepared, name, plan)
             environment: Mapping[str, str] = prepared.environment
         else:
+            refuse_other_network(container, plan)
             environment = docker_images.environment_of(container)
             limits = container_limits(spec, cpu_limited=self._cpu_limited)
             if outdated(container, limits):
                 await engine.update(name, limits)
         channel, container = await launch(engine, name, sockets=self._places.sockets / spec.box_id)
         account = account_of(int((container.get("State") or {}).get("Pid") or 0))
-        box = self._box(spec, channel, proxy, account, environment, container)
+        box = self._box(spec, channel, proxy, plan, account, environment, container)
         limits = process_limits(spec)
         # Outside a user namespace of its own the limit would count every process of this uid on the machine, those of
         # other boxes too. The number of processes is limited by the container's cgroup.
@@ -215,7 +222,14 @@ class DockerRuntime(Runtime):
         try:
             # A little earlier than the kernel, whose reason nobody would hear of.
             watch = spec.memory - spec.memory // 16 if account.watched else 0
-            await box.set_up(limits=limits, watch_memory=watch, seconds=START_SECONDS)
+            await box.set_up(
+                limits=limits,
+                watch_memory=watch,
+                seconds=START_SECONDS,
+                prepare_network=lambda plan: prepare_network(
+                    engine, name, plan, image=container["Image"], kit=self._kit, places=self._places
+                ),
+            )
         except (BoxLostError, TimeoutError, OSError) as error:
             await box.stop(force=True)
             raise RuntimeUnavailableError(await complaint(engine, name, str(error))) from error
@@ -224,9 +238,11 @@ class DockerRuntime(Runtime):
             raise
         return box
 
-    async def _create(self, spec: BoxSpec, prepared: Prepared, name: str) -> None:
+    async def _create(self, spec: BoxSpec, prepared: Prepared, name: str, plan: RoutePlan) -> None:
         await asyncio.to_thread((self._places.sockets / spec.box_id).mkdir, exist_ok=True)
-        config = container_config(spec, prepared, kit=self._kit, places=self._places, cpu_limited=self._cpu_limited)
+        config = container_config(
+            spec, prepared, plan=plan, kit=self._kit, places=self._places, cpu_limited=self._cpu_limited
+        )
         await self._running_engine.create(name, config)
         self._on_disk.add(spec.box_id)
 
@@ -235,6 +251,7 @@ class DockerRuntime(Runtime):
         spec: BoxSpec,
         channel: Channel,
         proxy: BoxProxy,
+        plan: RoutePlan,
         account: ContainerAccount,
         environment: Mapping[str, str],
         container: Mapping[str, Any],
@@ -249,6 +266,8 @@ class DockerRuntime(Runtime):
             account=account,
             surroundings={**base_environment(HOME, paths=()), **environment, "HOME": HOME},
             proxy=proxy,
+            plan=plan,
+            tunnels=Tunnels(spec.box_id, routes=plan.routes, resolver=self._resolver, own_port=self._own_port),
             pipes=self._pipes,
             measure_disk=self._measure(spec.box_id, container),
             on_end=ended,

@@ -10,6 +10,8 @@ from . import docker_socket
 from .command_line import HIDDEN, READ_ONLY
 from .docker_images import USER, Prepared
 from .docker_places import DockerPlaces
+from .endpoints import PRIVILEGED_BELOW, RoutePlan
+from .errors import RuntimeFault
 from .interface import MIB, BoxSpec
 from .kit import FILTER, INSIDE, Kit
 from .limits import task_limit, tmp_bytes
@@ -23,13 +25,14 @@ _ALSO_HIDDEN = ("/proc/asound", "/proc/timer_stats", "/sys/firmware", "/sys/devi
 
 
 def container_config(
-    spec: BoxSpec, prepared: Prepared, *, kit: Kit, places: DockerPlaces, cpu_limited: bool
+    spec: BoxSpec, prepared: Prepared, *, plan: RoutePlan, kit: Kit, places: DockerPlaces, cpu_limited: bool
 ) -> dict[str, Any]:
     """Returns the body of ``POST /containers/create``.
 
     Args:
         spec: What was asked for.
         prepared: The image.
+        plan: See ``RoutePlan``.
         kit: Tells how the agent is started.
         places: Tells what is mounted.
         cpu_limited: False where the kernel cannot limit the use of CPUs.
@@ -43,9 +46,7 @@ def container_config(
     size = tmp_bytes(spec)
     host = {
         "NetworkMode": "none",
-        # Programs ask for the address of their own host; names of others are resolved by the proxy, and the resolver of
-        # this machine, which Docker would write down, is nobody's business.
-        "ExtraHosts": ["sandbox:127.0.0.1"],
+        # The resolver of this machine, which Docker would write down, is nobody's business: the proxy resolves names.
         "Dns": ["127.0.0.1"],
         "DnsSearch": ["."],
         "IpcMode": "private",
@@ -68,6 +69,7 @@ def container_config(
             _mount(str(places.sockets / spec.box_id), docker_socket.INSIDE),
         ],
         **container_limits(spec, cpu_limited=cpu_limited),
+        **container_network(plan),
     }
     return {
         "Image": prepared.name,
@@ -95,6 +97,28 @@ def container_limits(spec: BoxSpec, *, cpu_limited: bool) -> dict[str, int]:
     if cpu_limited:
         limits |= {"CpuPeriod": _CPU_PERIOD, "CpuQuota": spec.cpu * _CPU_PERIOD}
     return limits
+
+
+def container_network(plan: RoutePlan) -> dict[str, Any]:
+    """Returns what a container has for its connections, fixed when it is made."""
+    # Programs ask for the address of their own host, too.
+    hosts = [*(f"{name}:{address}" for address, name in plan.names), "sandbox:127.0.0.1"]
+    lowest = {"net.ipv4.ip_unprivileged_port_start": str(plan.lowest_port)}
+    return {"ExtraHosts": hosts, "Sysctls": lowest if plan.lowest_port < PRIVILEGED_BELOW else {}}
+
+
+def refuse_other_network(container: Mapping[str, Any], plan: RoutePlan) -> None:
+    """Checks that a container was made for these connections, which it has for its life.
+
+    Raises:
+        RuntimeFault: It was made for others.
+    """
+    made = container["HostConfig"]
+    if any((made.get(name) or type(value)()) != value for name, value in container_network(plan).items()):
+        raise RuntimeFault(
+            "the connections of this sandbox are not those it was made with, and its container cannot get others: "
+            "delete the sandbox and create it again"
+        )
 
 
 def outdated(container: Mapping[str, Any], limits: Mapping[str, int]) -> bool:

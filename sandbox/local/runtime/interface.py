@@ -41,6 +41,24 @@ class NetworkPolicy:
     domains: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A TCP port of another machine, or of the platform's own.
+
+    Attributes:
+        host: ``localhost`` for the platform's own host, an address as ``ipaddress`` writes it, or a name in small
+            letters that the platform's host resolves.
+        port: 1 to 65535.
+    """
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Returns ``host:port``, an IPv6 address in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxSpec:
     """How to start a box.
@@ -56,6 +74,7 @@ class BoxSpec:
         memory: Bytes that all processes together may use.
         disk: Bytes the writable directory may hold.
         network: See ``NetworkPolicy``.
+        connections: What may be reached over plain TCP whatever the policy says, under its own name or address.
         build: True for a snapshot build (looser limits are the runtime's business).
     """
 
@@ -69,6 +88,7 @@ class BoxSpec:
     memory: int = GIB
     disk: int = 3 * GIB
     network: NetworkPolicy = NetworkPolicy()
+    connections: tuple[Endpoint, ...] = ()
     build: bool = False
 
 

@@ -62,6 +62,7 @@ class Kit:
         seccomp: The filter, opened anew for each box.
         command: How the agent is started inside; the control descriptor's number follows.
         python: How a program of ours is run inside by the kit's interpreter; ``-c`` and its text follow.
+        loader: Name of the dynamic loader.
     """
 
     directory: Path
@@ -70,6 +71,16 @@ class Kit:
     seccomp: Path
     command: tuple[str, ...]
     python: tuple[str, ...]
+    loader: str
+
+    def program(self, name: str, *, root: str = INSIDE) -> tuple[str, ...]:
+        """Returns how a module of the agent that is a program is started.
+
+        Args:
+            name: The module.
+            root: Where ``self.root`` is seen; the environment has to name it as ``PYTHONHOME``.
+        """
+        return (*_interpreter(self.loader, root=root), f"{root}/agent/{name}.pyc")
 
 
 def build_kit(places: KitPlaces, *, with_bwrap: bool = True) -> Kit:
@@ -95,7 +106,7 @@ def build_kit(places: KitPlaces, *, with_bwrap: bool = True) -> Kit:
 
 def _describe(target: Path) -> Kit:
     loader = (target / "loader").read_text(encoding="utf-8")
-    python = (f"{INSIDE}/so/{loader}", "--library-path", f"{INSIDE}/so", f"{INSIDE}/python", "-S", "-B")
+    python = _interpreter(loader, root=INSIDE)
     return Kit(
         directory=target,
         root=target / "root",
@@ -103,7 +114,12 @@ def _describe(target: Path) -> Kit:
         seccomp=target / FILTER,
         command=(*python, f"{INSIDE}/boot.pyc"),
         python=python,
+        loader=loader,
     )
+
+
+def _interpreter(loader: str, *, root: str) -> tuple[str, ...]:
+    return (f"{root}/so/{loader}", "--library-path", f"{root}/so", f"{root}/python", "-S", "-B")
 
 
 def _find_bwrap() -> Path:

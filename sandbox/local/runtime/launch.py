@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .channel import Channel, socket_pair, whole_number
-from .command_line import BoxMounts, as_host_uid, bwrap_command, find_program
+from .command_line import BoxMounts, as_host_uid, bwrap_command, dropped_to, find_program
+from .endpoints import RoutePlan
 from .errors import BoxLostError
 from .kit import Kit
 from .pipes import PipeEnd, PipeReader
 from .places import Places
+from .privileges import prepare_network
 from .toolchains import Toolchain
 
 _PID_SECONDS = 10.0
@@ -106,9 +108,10 @@ class Launcher:
         complaint_read, complaint_write = os.pipe2(os.O_CLOEXEC)
         # bwrap reads it from where it stands, so each box gets it opened anew.
         seccomp = os.open(self._kit.seccomp, os.O_RDONLY | os.O_CLOEXEC)
+        hosts = None if mounts.hosts is None else _filled(mounts.hosts)
         try:
             process = self._spawn(
-                mounts, control=theirs.fileno(), seccomp=seccomp, info=info_write, log=complaint_write
+                mounts, control=theirs.fileno(), seccomp=seccomp, info=info_write, log=complaint_write, hosts=hosts
             )
         except BaseException:
             mine.close()
@@ -117,8 +120,9 @@ class Launcher:
             raise
         finally:
             theirs.close()
-            for descriptor in (info_write, complaint_write, seccomp):
-                os.close(descriptor)
+            for descriptor in (info_write, complaint_write, seccomp, hosts):
+                if descriptor is not None:
+                    os.close(descriptor)
         return Launch(
             process,
             Channel(mine, takes_descriptors=True),
@@ -126,8 +130,19 @@ class Launcher:
             PipeReader(complaint_read, register=self._pipes),
         )
 
-    def _spawn(self, mounts: BoxMounts, *, control: int, seccomp: int, info: int, log: int) -> subprocess.Popen[bytes]:
-        command = bwrap_command(self._kit, mounts, control=control, seccomp=seccomp, info=info)
+    async def prepare_network(self, plan: RoutePlan, *, pid: int) -> None:
+        """Does what a box's connections need of its network namespace; ``pid`` is a process of the box.
+
+        Raises:
+            RuntimeFault: It failed.
+        """
+        prefix = dropped_to(self._places.uid, setpriv=self._setpriv) if self._places.dropped else []
+        await prepare_network(self._kit, plan, pid=pid, prefix=prefix)
+
+    def _spawn(
+        self, mounts: BoxMounts, *, control: int, seccomp: int, info: int, log: int, hosts: int | None
+    ) -> subprocess.Popen[bytes]:
+        command = bwrap_command(self._kit, mounts, control=control, seccomp=seccomp, info=info, hosts=hosts)
         if self._places.dropped:
             command = as_host_uid(command, uid=self._places.uid, stages=self.stages, setpriv=self._setpriv)
         return subprocess.Popen(
@@ -135,7 +150,15 @@ class Launcher:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log,
-            pass_fds=(control, seccomp, info),
+            pass_fds=(control, seccomp, info) if hosts is None else (control, seccomp, info, hosts),
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"},
             cwd="/",
         )
+
+
+def _filled(text: str) -> int:
+    """Returns a descriptor that reads ``text``, which lives as long as somebody has it open."""
+    descriptor = os.memfd_create("hosts", os.MFD_CLOEXEC)
+    os.write(descriptor, text.encode("ascii"))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor

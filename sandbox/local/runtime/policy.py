@@ -52,7 +52,7 @@ class Gate:
 
     def allows(self, host: str, address: IPAddress, port: int) -> bool:
         """True if ``address``, which ``host`` has resolved to (or which it is), may be reached on ``port``."""
-        real = _unwrapped(address)
+        real = unwrapped(address)
         if self.policy.mode == "none":
             return False
         if self.policy.mode == "allow" and _within(real, self._networks):
@@ -94,7 +94,7 @@ def is_public(address: IPAddress) -> bool:
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
-def _unwrapped(address: IPAddress) -> IPAddress:
+def unwrapped(address: IPAddress) -> IPAddress:
     """Returns the IPv4 address inside an IPv6 one: mapped, 6to4, Teredo and NAT64 reach IPv4 hosts."""
     if isinstance(address, ipaddress.IPv4Address):
         return address

@@ -11,15 +11,13 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
-import os
-import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from .errors import BoxLostError
 from .interface import NetworkPolicy
+from .listening import adopted
 from .policy import Gate, IPAddress, IPNetwork
 from .resolver import Resolver
 
@@ -102,14 +100,8 @@ class BoxProxy:
         Raises:
             BoxLostError: It is no listening TCP socket.
         """
+        listening = adopted(descriptor)
         try:
-            listening = socket.socket(fileno=descriptor)
-        except OSError as error:
-            os.close(descriptor)
-            raise BoxLostError("the box's agent sent something that is no socket") from error
-        try:
-            _check_listening(listening)
-            listening.setblocking(False)
             self._server = await asyncio.start_server(self._accepted, sock=listening, limit=_LONGEST_HEAD)
         except BaseException:
             listening.close()
@@ -232,12 +224,6 @@ class BoxProxy:
             return await self._resolver.addresses(host, port)
         except (OSError, TimeoutError) as error:
             raise _DeniedError("502 Bad Gateway", f"{host} cannot be resolved: {error or 'timeout'}") from error
-
-
-def _check_listening(candidate: socket.socket) -> None:
-    inet = candidate.family == socket.AF_INET and candidate.type == socket.SOCK_STREAM
-    if not inet or not candidate.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-        raise BoxLostError("the box's agent sent something that is no listening socket")
 
 
 async def _answer(writer: asyncio.StreamWriter, denied: _DeniedError) -> None:

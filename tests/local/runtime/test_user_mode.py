@@ -25,6 +25,7 @@ SELECTION = (
     "test_lifecycle.py::test_a_killed_server_leaves_nothing_and_the_next_one_finds_the_files",
     "test_lifecycle.py::test_closing_leaves_nothing",
     "test_network.py::test_an_allowed_address_answers",
+    "test_connections.py",
 )
 
 

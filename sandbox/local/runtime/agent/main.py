@@ -40,6 +40,7 @@ class Agent:
         self._limits: dict[str, int] = {}
         self._memory = 0
         self._terminating = False
+        self._listening: set[int] = set()
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def run(self) -> None:
@@ -98,9 +99,11 @@ class Agent:
         if what == "usage":
             return survey.usage(spare=self._own()), ()
         if what == "ports":
-            return {"ports": survey.listening_ports()}, ()
+            return {"ports": survey.listening_ports(spare=self._listening)}, ()
         if what == "listen":
-            return {}, (listen(message["port"]),)
+            descriptor = listen(message["address"], message["port"])
+            self._listening.add(os.fstat(descriptor).st_ino)
+            return {}, (descriptor,)
         return {"errno": errno.ENOSYS}, ()
 
     def _set_up(self, message: dict[str, Any]) -> dict[str, Any]:

@@ -82,8 +82,8 @@ def over_memory(limit: int, *, spare: frozenset[int]) -> int | None:
     return max(shares, key=lambda pid: shares[pid])
 
 
-def listening_ports() -> list[int]:
-    """Returns the TCP ports on which something in the box listens."""
+def listening_ports(*, spare: set[int]) -> list[int]:
+    """Returns the TCP ports on which something in the box listens; ``spare`` are inodes of sockets left out."""
     ports = set()
     for name in ("tcp", "tcp6"):
         try:
@@ -92,6 +92,6 @@ def listening_ports() -> list[int]:
             continue
         for line in lines:
             fields = line.split()
-            if len(fields) > 3 and fields[3] == _LISTEN:
+            if len(fields) > 9 and fields[3] == _LISTEN and int(fields[9]) not in spare:
                 ports.add(int(fields[1].rpartition(":")[2], 16))
     return sorted(ports)
