@@ -7,6 +7,8 @@ In a profile file, a set-up step is Dockerfile text, or a table that names a fil
 
 Both become one ``RUN`` step with a here-document, whose opening word is made from the file's name. What comes out of
 here is an ordinary profile: the snapshot's definition holds everything it is made from.
+
+A framework's template file may be kept beside the profile in the same way: ``"Driver.cs" = { file = "Driver.cs" }``.
 """
 
 from __future__ import annotations
@@ -44,15 +46,43 @@ def with_step_files(data: Mapping[str, Any], *, read: Read, origin: str) -> dict
     frameworks = data.get("frameworks")
     if isinstance(frameworks, Mapping):
         result["frameworks"] = {
-            name: {
-                **framework,
-                "setup": _expanded(framework["setup"], field=f"frameworks.{name}.setup", read=read, origin=origin),
-            }
-            if isinstance(framework, Mapping) and "setup" in framework
+            name: _framework(framework, name=name, read=read, origin=origin)
+            if isinstance(framework, Mapping)
             else framework
             for name, framework in frameworks.items()
         }
     return result
+
+
+def _framework(framework: Mapping[str, Any], *, name: str, read: Read, origin: str) -> dict[str, Any]:
+    result = dict(framework)
+    if "setup" in framework:
+        result["setup"] = _expanded(framework["setup"], field=f"frameworks.{name}.setup", read=read, origin=origin)
+    files = framework.get("files")
+    if isinstance(files, Mapping):
+        result["files"] = {}
+        for path, content in files.items():
+            try:
+                result["files"][path] = _named_file(content, read) if isinstance(content, Mapping) else content
+            except (OSError, ValueError) as error:
+                raise ConfigurationError(
+                    f"a template file of the profile from {origin} is wrong: {error}",
+                    field=f"frameworks.{name}.files.{path}",
+                ) from None
+    return result
+
+
+def _named_file(content: Mapping[str, Any], read: Read) -> str:
+    if content.keys() != {"file"} or not isinstance(content["file"], str):
+        raise ValueError("it is text, or a table with `file`")
+    return read(_beside(content["file"]))
+
+
+def _beside(name: str) -> str:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise ValueError(f"the file {name!r} does not lie beside the profile")
+    return name
 
 
 def _expanded(steps: object, *, field: str, read: Read, origin: str) -> object:
@@ -76,9 +106,7 @@ def _text(step: Mapping[str, Any], read: Read) -> str:
     unknown = sorted(step.keys() - _KEYS)
     if unknown or not all(isinstance(value, str) for value in step.values()) or "file" not in step:
         raise ValueError(f"a step has `file`, `to`, `mode` and `network`, all text{_named(unknown)}")
-    path = PurePosixPath(step["file"])
-    if path.is_absolute() or ".." in path.parts:
-        raise ValueError(f"the file {step['file']!r} does not lie beside the profile")
+    path = PurePosixPath(_beside(step["file"]))
     if step.get("network", "none") != "none":
         raise ValueError("`network` is `none` or left out")
     network = "--network=none " if "network" in step else ""

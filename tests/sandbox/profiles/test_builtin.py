@@ -12,6 +12,7 @@ from sandbox.models import Outcome
 from sandbox.profiles import Framework, Profile, builtin_profile, builtin_profile_names
 
 NAMES = builtin_profile_names()
+MAPPERS = ("efcore", "dapper", "nhibernate")
 SPRING = ("spring-data-mongodb", "spring-data-neo4j")
 PREPARED = [
     *((name, None) for name in NAMES),
@@ -43,7 +44,7 @@ def test_there_are_three() -> None:
 @pytest.mark.parametrize(
     ("name", "type_", "image", "frameworks"),
     [
-        ("dotnet", "dotnet-10-sandbox", "mcr.microsoft.com/dotnet/sdk:10.0", {"plain", "efcore", "dapper"}),
+        ("dotnet", "dotnet-10-sandbox", "mcr.microsoft.com/dotnet/sdk:10.0", {"plain", "efcore", "dapper", "nhibernate"}),
         ("java", "java-25-sandbox", "bellsoft/liberica-openjdk-debian:25-cds", {"plain", *SPRING}),
         ("python", "python-3-sandbox", "python:3.13-slim", {"plain"}),
     ],
@@ -65,6 +66,36 @@ def test_spring_has_snapshots_of_its_own_so_that_plain_java_does_not_wait_for_th
     assert prepared.sandbox_name == f"validation-sandbox-java-25-sandbox-{framework}"
     assert java.prepared_for("plain") is java
     assert "mvn" not in java.dockerfile({})
+
+
+def test_nhibernate_has_a_snapshot_of_its_own_because_not_every_package_source_has_it() -> None:
+    dotnet = builtin_profile("dotnet")
+    assert dotnet.prepared_for("nhibernate").snapshot_name == "validation-snapshot-dotnet-10-sandbox-nhibernate"
+    assert "NHibernate" not in dotnet.dockerfile({})
+    prepared = dotnet.prepared_for("nhibernate")
+    driver = prepared.frameworks["nhibernate"].files["SqliteDriver.cs"]
+    assert driver in prepared.dockerfile({}), "the template is made with the driver that programs get"
+
+
+@pytest.mark.parametrize(
+    ("name", "framework", "told"),
+    [
+        ("dotnet", "efcore", ("CONNECTION_STRING", "EFCORE_RESULTS_PATH")),
+        ("dotnet", "dapper", ("CONNECTION_STRING", "DAPPER_RESULTS_PATH")),
+        ("dotnet", "nhibernate", ("CONNECTION_STRING", "NHIBERNATE_RESULTS_PATH", "Uom.SqliteDriver")),
+        ("java", "spring-data-mongodb", ("MONGODB_URI", "MONGO_RESULTS_PATH")),
+        ("java", "spring-data-neo4j", ("NEO4J_URI", "NEO4J_USERNAME", "NEO4J_PASSWORD", "NEO4J_RESULTS_PATH")),
+    ],
+)
+def test_descriptions_say_what_a_program_reads_and_where_it_leaves_its_result(
+    name: str, framework: str, told: tuple[str, ...]
+) -> None:
+    description = builtin_profile(name).frameworks[framework].description
+    assert [word for word in told if word not in description] == []
+
+
+def test_programs_live_in_universal_time_whatever_the_machine_does(profile: Profile) -> None:
+    assert profile.environment["TZ"] == "UTC"
 
 
 def test_idle_sandboxes_stop_after_an_hour_and_programs_reach_no_network(profile: Profile) -> None:
@@ -132,7 +163,7 @@ def test_no_address_of_a_package_index_is_named(profile: Profile) -> None:
 
 def test_programs_that_must_write_a_result_are_those_of_object_mappers() -> None:
     rules = {name: item.result.value for name, item in builtin_profile("dotnet").frameworks.items()}
-    assert rules == {"plain": "optional", "efcore": "required", "dapper": "required"}
+    assert rules == {"plain": "optional", **dict.fromkeys(MAPPERS, "required")}
     rules = {name: item.result.value for name, item in builtin_profile("java").frameworks.items()}
     assert rules == {"plain": "optional", **dict.fromkeys(SPRING, "required")}
 

@@ -95,3 +95,39 @@ def test_what_a_block_stores_needs_no_files(tmp_path: Path) -> None:
     profile = profile_with('{ file = "steps/find-tool.sh" }', folder=tmp_path)
     stored: dict[str, Any] = profile.model_dump(mode="json")
     assert Profile.model_validate(stored).dockerfile({}) == profile.dockerfile({})
+
+
+WITH_FILES = """
+[frameworks.plain.files]
+"Driver.cs" = {content}
+"""
+
+
+def profile_with_template_file(content: str, *, folder: Path) -> Profile:
+    (folder / "driver.txt").write_text("class Driver;\n")
+    (folder / "steps").mkdir()
+    (folder / "steps/prove.sh").write_text("true")
+    path = folder / "own.toml"
+    path.write_text(PROFILE.format(step='"true"') + WITH_FILES.format(content=content))
+    return load_profile_file(path)
+
+
+def test_a_template_file_may_lie_beside_the_profile(tmp_path: Path) -> None:
+    profile = profile_with_template_file('{ file = "driver.txt" }', folder=tmp_path)
+    assert profile.frameworks["plain"].files == {"Driver.cs": "class Driver;\n"}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{ file = "none.txt" }', "No such file"),
+        ('{ file = "../driver.txt" }', "does not lie beside the profile"),
+        ('{ file = "driver.txt", mode = "755" }', "a table with `file`"),
+        ("{ file = 7 }", "a table with `file`"),
+    ],
+)
+def test_a_wrong_template_file_is_refused_with_its_place(content: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        profile_with_template_file(content, folder=tmp_path)
+    assert told in str(refused.value)
+    assert refused.value.field == "frameworks.plain.files.Driver.cs"

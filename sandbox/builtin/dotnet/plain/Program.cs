@@ -1,0 +1,2 @@
+Console.WriteLine("žluťoučký 日本語 😀");
+File.WriteAllText(Environment.GetEnvironmentVariable("UOM_RESULT_FILE") ?? "loaded", "");
