@@ -193,8 +193,9 @@ class _Link:
     def connected(self, side: _Side) -> None:
         """A side has its transport."""
         if side is self.near:
-            # What the program sends meanwhile waits in the kernel.
-            side.pause()
+            # What the program sends meanwhile waits in the kernel. Not now, because Python 3.11.2 begins to read after
+            # this call whatever was said in it.
+            asyncio.get_running_loop().call_soon(side.pause)
             self._on_start(self)
             if not self._reset:
                 self._dialling = asyncio.create_task(self._reach(), name=f"connection to {self.endpoint}")
