@@ -11,7 +11,8 @@ class Neo4jServer {
     public static void main(String[] args) throws Exception {
         var builder = Neo4jBuilders.newInProcessBuilder(Path.of(args[0]))
                 .withDisabledServer()
-                .withConfig(GraphDatabaseSettings.auth_enabled, true);
+                .withConfig(GraphDatabaseSettings.auth_enabled, true)
+                .withConfig(GraphDatabaseSettings.udc_enabled, false);
         var server = builder.build();
         server.databaseManagementService().database("system").executeTransactionally(
                 "ALTER USER neo4j SET PASSWORD $password CHANGE NOT REQUIRED",

@@ -1,0 +1,125 @@
+"""Translations between real databases: the right ones are equivalent, each wrong one differs exactly where it must."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from flows import validate_translation
+from flows.cli.translations import Translation, load_translation
+from sandbox.comparison import TranslationOutcome
+from sandbox.databases import DatabaseConnection, DatabaseKind
+from sandbox.models import ValidationRequest, ValidationResult
+from sandbox.translation import TranslationResult, conclude_translation, sides_of
+from tests.databases.server import Server
+from tests.examples.workbench import Workbench
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+"""The snapshots of .NET and of Spring take most of a minute each."""
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FILES = sorted((EXAMPLES / "databases/translations").glob("*.toml"))
+RIGHT = [path for path in FILES if tomllib.loads(path.read_text(encoding="utf-8"))["verdict"] == "equivalent"]
+THROUGH_THE_FLOW = [*RIGHT, *(path for path in FILES if path.stem in ("mongodb-loses-nulls", "neo4j-inner-join"))]
+KINDS = {
+    "efcore": "postgresql",
+    "dapper": "postgresql",
+    "spring-data-mongodb": "mongodb",
+    "spring-data-neo4j": "neo4j",
+}
+
+
+def by_name(path: Path) -> str:
+    return path.stem
+
+
+@pytest.fixture(scope="session")
+def sources() -> dict[str, ValidationResult]:
+    """What the programs that were translated computed: framework → result. They are the same ones every time."""
+    return {}
+
+
+@pytest.fixture
+def translation(request: pytest.FixtureRequest) -> Translation:
+    """A translation whose two programs know their databases."""
+    found = load_translation(request.param)
+    servers: dict[str, Server] = {
+        kind: request.getfixturevalue(kind)
+        for kind in sorted({KINDS[str(side.framework)] for side in (found.source, found.target)})
+    }
+
+    def with_database(side: ValidationRequest) -> ValidationRequest:
+        server = servers[KINDS[str(side.framework)]]
+        connection = DatabaseConnection(kind=DatabaseKind(server.kind), url=SecretStr(server.url))
+        return side.model_copy(update={"connections": (connection,)})
+
+    return Translation(
+        name=found.name,
+        title=found.title,
+        source=with_database(found.source),
+        target=with_database(found.target),
+        rules=found.rules,
+        verdict=found.verdict,
+        queries=found.queries,
+        accepted=found.accepted,
+    )
+
+
+def check(path: Path, translation: Translation, result: TranslationResult) -> None:
+    """Holds a verdict against the description: the outcome, each query's status, and all paths that differ."""
+    assert not translation.faults(result), result.text()
+    assert result.comparison is not None
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    found = {query.name: [item.path for item in query.differences] for query in result.queries if query.differences}
+    assert found == document.get("paths", {})
+    for name in found:
+        assert name in result.feedback(1500)
+
+
+@pytest.mark.parametrize(
+    ("translation", "path"),
+    [(path, path) for path in THROUGH_THE_FLOW],
+    ids=map(by_name, THROUGH_THE_FLOW),
+    indirect=["translation"],
+)
+@pytest.mark.usefixtures("prefect_server")
+async def test_the_flow_gives_the_verdict(path: Path, translation: Translation, workbench: Workbench) -> None:
+    for side in (translation.source, translation.target):
+        await workbench.profile(side.profile, framework=side.framework)
+    result = await validate_translation(
+        translation.source, translation.target, rules=translation.rules, credentials=workbench.credentials
+    )
+    check(path, translation, result)
+
+
+WRONG = [path for path in FILES if path not in THROUGH_THE_FLOW]
+
+
+@pytest.mark.parametrize(
+    ("translation", "path"), [(path, path) for path in WRONG], ids=map(by_name, WRONG), indirect=["translation"]
+)
+async def test_a_wrong_one_differs_where_it_must(
+    path: Path, translation: Translation, workbench: Workbench, sources: dict[str, ValidationResult]
+) -> None:
+    source, target = sides_of(translation.source, translation.target)
+    framework = str(source.framework)
+    if framework not in sources:
+        sources[framework] = await workbench.validate(source)
+    result = conclude_translation(sources[framework], await workbench.validate(target), rules=translation.rules)
+    assert result.outcome is TranslationOutcome.DIFFERENT, result.text()
+    check(path, translation, result)
+
+
+def test_right_and_wrong_ones_lead_to_both_databases() -> None:
+    assert {"efcore-to-mongodb", "efcore-to-neo4j"} <= {path.stem for path in RIGHT}
+    for database in ("mongodb", "neo4j"):
+        assert sum(path.stem.startswith(f"{database}-") and path not in RIGHT for path in FILES) >= 5
+
+
+def test_the_readme_lists_every_translation() -> None:
+    text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    for path in FILES:
+        assert f"`{path.stem}`" in text
