@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from sandbox.databases.preflight import PREFLIGHT, SCRIPT
 from sandbox.diagnostics import find_diagnostics
 from sandbox.errors import SandboxError, SandboxLostError, SandboxSpoiltError
 from sandbox.events import DIAGNOSTIC, PHASE_FINISHED, PHASE_STARTED, EventStream
@@ -15,46 +15,16 @@ from sandbox.models import Diagnostic, Isolation, Outcome, PhaseResult, Validati
 from sandbox.outcomes import Facts, Status, Verdict, phase_verdict
 from sandbox.results import Reading, read_result, read_status
 from sandbox.retry import Deadline
-from sandbox.streaming import SecretMask
 from sandbox.workspace import Share, Workspace, phase_variables, share_of, uploads
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from daytona import AsyncSandbox
 
-    from sandbox.profiles import Framework, Phase, Profile
+    from sandbox.profiles import Phase
+    from sandbox.task import Task
 
 THREAD_CHARACTERS: Final = 32 * 1024
 """Output beyond this size is searched for diagnostics in a thread, so that other runs go on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What is executed, the same for every attempt.
-
-    Attributes:
-        request: With its ids.
-        profile: The language environment.
-        framework: Its template.
-        program: Entry point, relative to the workspace.
-        isolation: Who shares the sandbox.
-        secrets: Variables whose values are masked wherever they would show.
-        databases: Variables by which the program finds its databases. Only the last phase gets them: a build, which
-            runs code of the request too, has no use for them.
-        hidden: Every text that is masked.
-        mask: Masks them.
-    """
-
-    request: ValidationRequest
-    profile: Profile
-    framework: Framework
-    program: str
-    isolation: Isolation
-    secrets: Mapping[str, str]
-    databases: Mapping[str, str] = field(default_factory=dict)
-    hidden: frozenset[str]
-    mask: SecretMask
 
 
 class Attempt:
@@ -97,7 +67,10 @@ class Attempt:
         variables = phase_variables(
             self.workspace, program=task.program, share=self._share, network=task.profile.network.mode
         )
-        await self._session.open(uploads(self.workspace, task.request, task.framework, variables=variables))
+        files = uploads(self.workspace, task.request, task.framework, variables=variables)
+        if task.preflight is not None:
+            files[f"{self.workspace.ours}/{SCRIPT}"] = task.preflight.script()
+        await self._session.open(files)
 
     async def start(self, phase: Phase) -> None:
         """Starts a phase."""
@@ -121,9 +94,9 @@ class Attempt:
             PHASE_STARTED, {"phase": phase.name, "command": phase.command, "limit": limit}, phase=phase.name
         )
         last = phase is self._task.framework.phases[-1]
-        databases = self._task.databases if last else {}
+        environment = {**request.environment, **self._task.secrets, **(self._task.databases if last else {})}
         await run.start(
-            environment={**request.environment, **self._task.secrets, **databases},
+            environment={} if phase.name == PREFLIGHT else environment,  # the program's, and this is none
             stdin=request.stdin is not None and last,
             fresh=first,
         )
@@ -164,8 +137,16 @@ class Attempt:
             memory_mib=self._share.memory_mib,
             sandbox_mib=self.sandbox.memory * 1024,
             snapshot=self._task.profile.snapshot_name,
+            unreachable=self._unreachable(run),
         )
         verdict = phase_verdict(facts)
+        if run.phase.name == PREFLIGHT and verdict.outcome is Outcome.RUNTIME_ERROR:
+            # Ours, not the program's: no verdict on that can come of it.
+            raise SandboxError(
+                f"the databases could not be checked: {verdict.message} {stderr.text.strip()}",
+                step=PREFLIGHT,
+                sandbox=self.sandbox.name,
+            )
         result = PhaseResult(
             name=run.phase.name,
             command=run.phase.command,
@@ -253,6 +234,20 @@ class Attempt:
             if not (self.results or self._repeated or self._task.isolation is Isolation.RUN):
                 raise SandboxSpoiltError("its disk was full", sandbox=self.sandbox.name)
 
+    def _unreachable(self, run: PhaseRun) -> tuple[str, ...]:
+        """Returns a sentence for each database that did not answer the preflight; empty for other phases."""
+        if self._task.preflight is None or run.phase.name != PREFLIGHT:
+            return ()
+        report = self._task.preflight.report(run.stdout.text)
+        self.warnings += report.warnings
+        for database in report.unreachable:
+            self._tell(database.diagnostic)
+        return tuple(map(str, report.unreachable))
+
+    def _tell(self, finding: Diagnostic) -> None:
+        self.diagnostics.append(finding)
+        self._events.emit(DIAGNOSTIC, finding.model_dump(mode="json"), phase=finding.phase)
+
     def _started(self) -> PhaseRun:
         if self._run is None:
             raise RuntimeError("start_phase comes first")
@@ -276,8 +271,7 @@ class Attempt:
         large = len(facts.stdout) + len(facts.stderr) > THREAD_CHARACTERS
         found = await asyncio.to_thread(find) if large else find()
         for finding in found:
-            self.diagnostics.append(finding)
-            self._events.emit(DIAGNOSTIC, finding.model_dump(mode="json"), phase=facts.phase.name)
+            self._tell(finding)
 
 
 def workspace_of(request: ValidationRequest) -> Workspace:

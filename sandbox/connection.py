@@ -54,13 +54,18 @@ class Credentials(Model):
     @property
     def on_this_machine(self) -> bool:
         """True when the address is a loopback address, which no HTTP proxy can reach."""
-        host = urlsplit(self.api_url).hostname or ""
-        if host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return False
+        return is_on_this_machine(self.api_url)
+
+
+def is_on_this_machine(api_url: str) -> bool:
+    """Returns whether the host of an API is this machine, by its own name or address for itself."""
+    host = urlsplit(api_url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def resolve_credentials(

@@ -64,6 +64,7 @@ class Wanted:
         snapshot: What it is made from.
         labels: Labels of a new one.
         lifetime_minutes: A new one is destroyed after so many minutes at the latest; ``None`` sets no end.
+        policy: Its network policy; ``None`` takes the profile's.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Wanted:
     snapshot: SnapshotIdentity
     labels: Mapping[str, str]
     lifetime_minutes: int | None = None
+    policy: NetworkPolicy | None = None
 
 
 class Lifecycle:
@@ -102,7 +104,7 @@ class Lifecycle:
         self._recoveries = recoveries
         self._in_use = in_use
         self._zombie_pause = ZOMBIE_PAUSE_SECONDS if zombie_pause is None else zombie_pause
-        self._policy = NetworkPolicy.of(wanted.profile.network)
+        self._policy = wanted.policy or NetworkPolicy.of(wanted.profile.network)
         self._restarted = False
         self._recovered = False
         self._replacements = 0
@@ -368,7 +370,7 @@ class Lifecycle:
         if not self._policy.holds_for(sandbox):
             with translated(STEP, sandbox=self._wanted.name):
                 await bounded(self._policy.apply_to(sandbox))
-            self._recoveries.append(f"The network policy of the sandbox {self._wanted.name} was set to the profile's.")
+            self._recoveries.append(f"The network policy of the sandbox {self._wanted.name} was set anew.")
         return True
 
     def _stale(self, sandbox: AsyncSandbox) -> bool:

@@ -102,6 +102,7 @@ class Facts:
         memory_mib: Its share of the sandbox's memory, MiB.
         sandbox_mib: Memory of the sandbox, MiB.
         snapshot: Name of the environment, for a tool that is missing there.
+        unreachable: Databases that did not answer the preflight, one sentence each.
     """
 
     phase: Phase
@@ -118,6 +119,7 @@ class Facts:
     memory_mib: int = 0
     sandbox_mib: int = 0
     snapshot: str = ""
+    unreachable: tuple[str, ...] = ()
 
     @property
     def signal(self) -> int | None:
@@ -143,6 +145,11 @@ def phase_verdict(facts: Facts) -> Verdict:
         if verdict is not None:
             return verdict
     raise AssertionError("the last rule always holds")
+
+
+def _database_down(facts: Facts) -> Verdict | None:
+    """Before the program: what the phase ``preflight`` found, whatever its exit code is."""
+    return Verdict(Outcome.DATABASE_UNREACHABLE, " ".join(facts.unreachable)) if facts.unreachable else None
 
 
 def _stopped(facts: Facts) -> Verdict | None:
@@ -232,6 +239,7 @@ def _failed(facts: Facts) -> Verdict:
 
 
 _RULES: Final[tuple[Callable[[Facts], Verdict | None], ...]] = (
+    _database_down,
     _stopped,
     _passed,
     _timed_out,

@@ -144,6 +144,8 @@ class Profile(Model):
         environment: Environment of every process.
         resources: Share of the machine.
         network: What programs may reach.
+        connections: Names of DatabaseConnection blocks: databases of every request to this profile. Whoever loads
+            blocks puts them into the request; without that, it is refused.
         auto_stop_minutes: Idle minutes until the platform stops the sandbox, 0 never.
         auto_delete_minutes: Minutes a stopped sandbox is kept, 0 deletes it on stop, -1 never.
         isolation: Who shares a sandbox.
@@ -166,6 +168,7 @@ class Profile(Model):
     environment: dict[str, str] = Field(default_factory=dict)
     resources: Resources = Resources()
     network: Network = Network()
+    connections: tuple[str, ...] = Field(default=(), max_length=10)
     auto_stop_minutes: int = Field(default=60, ge=0, le=43_200)
     auto_delete_minutes: int = Field(default=24 * 60, ge=-1, le=525_600)
     isolation: Isolation = Isolation.SHARED

@@ -20,14 +20,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sandbox.abandoned import end_abandoned_sessions
-from sandbox.attempt import Attempt, Task, check_uploads
+from sandbox.attempt import Attempt, check_uploads
 from sandbox.cleanup import to_the_end
-from sandbox.databases.environment import endpoints_of, hidden_texts, program_variables
+from sandbox.database_access import database_access
+from sandbox.databases.environment import endpoints_of
 from sandbox.deletion import delete_sandbox
-from sandbox.errors import ConfigurationError, SandboxError, SandboxLostError
+from sandbox.errors import SandboxError, SandboxLostError
 from sandbox.events import OUTCOME, RESULT, EventStream
 from sandbox.lifecycle import Lifecycle, Wanted
 from sandbox.models import (
@@ -41,13 +43,13 @@ from sandbox.models import (
     ValidationResult,
 )
 from sandbox.naming import LEASE_MARGIN_SECONDS, default_owner, sandbox_labels, sandbox_name
+from sandbox.network_policy import NetworkPolicy
 from sandbox.retry import delay_before_retry, with_retries
 from sandbox.slots import Slots, slots_of
 from sandbox.snapshots import ensure_snapshot
 from sandbox.stopwatch import Stopwatch
-from sandbox.streaming import SecretMask
+from sandbox.task import task_of
 from sandbox.verdicts import conclude, result_is_read
-from sandbox.workspace import entry_point
 
 if TYPE_CHECKING:
     from daytona import AsyncDaytona, AsyncSandbox
@@ -89,32 +91,19 @@ class Validation:
         flow_run_id: str | None = None,
     ) -> None:
         self.request = request.identified()
-        self.profile = profile.prepared_for(request.framework)
-        self.framework_name, framework = profile.framework(request.framework)
-        self.phases: tuple[Phase, ...] = framework.phases
-        self.isolation = request.isolation or profile.isolation
+        self._task = task_of(self.request, profile)
+        self.profile = self._task.profile
+        self.phases: tuple[Phase, ...] = self._task.framework.phases
+        self.framework_name, _ = profile.framework(request.framework)
+        self.isolation = self._task.isolation
         self.recoveries: list[str] = []
-        secrets = {name: value.get_secret_value() for name, value in request.secrets.items()}
-        hidden = hidden_texts(request.connections) | set(secrets.values())
-        self._endpoints = endpoints_of(request.connections)
-        self._task = Task(
-            request=self.request,
-            profile=self.profile,
-            framework=framework,
-            program=entry_point(self.request, framework),
-            isolation=self.isolation,
-            secrets=secrets,
-            databases=program_variables(request.connections, given={}),
-            hidden=hidden,
-            mask=SecretMask(hidden),
-        )
-        self._check_limits()
         check_uploads(self._task)
         self._client = client
         self._events = events
         self._owner = owner or default_owner()
         self._flow_run_id = flow_run_id
         self._ids = (str(self.request.thread_id), str(self.request.run_id))
+        self._endpoints = endpoints_of(request.connections)
         self._name = sandbox_name(
             self.profile,
             isolation=self.isolation,
@@ -144,10 +133,11 @@ class Validation:
         """Ends with a started sandbox.
 
         Raises:
+            ConfigurationError: It cannot reach a database of the request from where it is.
             SandboxError: See ``lifecycle.Lifecycle.reconcile``.
         """
         if self._lifecycle is None:
-            self._lifecycle = self._make_lifecycle()
+            self._lifecycle = self._make_lifecycle(await self._open_databases())
         with self._watch.step("sandbox"):
             self._sandbox = await self._lifecycle.reconcile()
         return self._identity(self._sandbox)
@@ -344,7 +334,17 @@ class Validation:
                 break
         return await self.collect_results()
 
-    def _make_lifecycle(self) -> Lifecycle:
+    async def _open_databases(self) -> NetworkPolicy:
+        """Returns the network policy with which the sandbox reaches its databases."""
+        access = await database_access(
+            self.request.connections, network=self.profile.network, api_url=str(self._client._api_url)
+        )
+        if self._task.preflight is not None and access.addresses:
+            preflight = replace(self._task.preflight, addresses=access.addresses)
+            self._task = replace(self._task, preflight=preflight)
+        return access.policy
+
+    def _make_lifecycle(self, policy: NetworkPolicy) -> Lifecycle:
         if self._snapshot is None:
             raise RuntimeError("ensure_snapshot comes first")
         single = self.isolation is Isolation.RUN
@@ -368,6 +368,7 @@ class Validation:
             labels=labels,
             # Whatever becomes of us, the platform ends what belongs to one run.
             lifetime_minutes=int((seconds + LEASE_MARGIN_SECONDS) // 60) + 1 if single else None,
+            policy=policy,
         )
         places = self._places()
         return Lifecycle(
@@ -392,14 +393,6 @@ class Validation:
 
     async def _meaning(self, error: SandboxError) -> SandboxError:
         return error if self._lifecycle is None else await self._lifecycle.lost(error)
-
-    def _check_limits(self) -> None:
-        names = [phase.name for phase in self.phases]
-        for name in self.request.limits.phase_seconds:
-            if name not in names:
-                raise ConfigurationError(
-                    f"there is no phase {name!r}", field="limits.phase_seconds", remedy=f"Phases: {', '.join(names)}."
-                )
 
     def _tell_retry(self, error: SandboxError, attempt: int, delay: float) -> None:
         self.recoveries.append(f"Attempt {attempt} to prepare the snapshot failed ({error.message}); it was repeated.")

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from pydantic import JsonValue, SecretStr
 
-from sandbox.attempt import Attempt, Task
+from sandbox.attempt import Attempt
 from sandbox.connection import Credentials, client, platform_credentials
 from sandbox.errors import ConfigurationError, SandboxError
 from sandbox.events import EventStream, Sink
@@ -45,6 +45,7 @@ from sandbox.profiles import Framework, Phase, Profile, builtin_profile
 from sandbox.retry import with_retries
 from sandbox.snapshots import ensure_snapshot
 from sandbox.streaming import SecretMask
+from sandbox.task import Task
 from sandbox.workspace import RESULTS, ROOT
 
 if TYPE_CHECKING:
