@@ -6,6 +6,7 @@ Faults are set on a platform in the same process (``LocalPlatform.faults``); no 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -89,8 +90,9 @@ class Faults:
         return strike
 
     async def _strike(self, fault: Fault, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if fault.kind == "hold_answer":
-            await handler(request)
+        if fault.kind in ("hold_answer", "lose_answer"):
+            with contextlib.suppress(WireError, web.HTTPException):  # an answer like any other
+                await handler(request)
         fault.struck.set()
         match fault.kind:
             case "delay":
@@ -100,9 +102,7 @@ class Faults:
                 raise WireError(fault.status, fault.message, headers=fault.headers)
             case "hang" | "hold_answer":
                 await self._released.wait()
-            case "lose_answer":
-                await handler(request)
-            case "cut":
+            case "lose_answer" | "cut":
                 pass
         if request.transport is not None:
             request.transport.abort()
