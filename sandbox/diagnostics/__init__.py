@@ -5,6 +5,7 @@ compiler's error while it runs makes none.
 """
 
 from sandbox.diagnostics.ansi import strip_ansi
+from sandbox.diagnostics.causes import with_cause
 from sandbox.diagnostics.registry import MAX_DIAGNOSTICS, PARSERS, find_diagnostics, find_unreachable_database
 
-__all__ = ["MAX_DIAGNOSTICS", "PARSERS", "find_diagnostics", "find_unreachable_database", "strip_ansi"]
+__all__ = ["MAX_DIAGNOSTICS", "PARSERS", "find_diagnostics", "find_unreachable_database", "strip_ansi", "with_cause"]

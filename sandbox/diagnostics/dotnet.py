@@ -1,4 +1,4 @@
-"""Uncaught exceptions and aborts of .NET, as the runtime prints them on standard error."""
+"""Uncaught exceptions and aborts of .NET, as the runtime prints them on standard error, and databases that are down."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from sandbox.diagnostics.causes import DATABASE_UNREACHABLE
+from sandbox.diagnostics.dotnet_drivers import unreachable_trace
 from sandbox.diagnostics.transcript import Transcript
 from sandbox.models import Diagnostic
 
@@ -21,12 +23,28 @@ _ABORT: Final = re.compile(
     r"|A fatal error was encountered\..*|The application to execute does not exist: .*)"
 )
 _CODES: Final = {"Stack overflow.": "StackOverflow", "Out of memory.": "OutOfMemory"}
+_SQL_ERROR: Final = re.compile(r"Error Number:-?\d+,State:\d+,Class:\d+")
+"""What SQL Server calls an error by is below the stack, not in the message."""
+
 _END_OF_INNER: Final = "--- End of inner exception stack trace ---"
 MAX_TEXT_LINES: Final = 20
 
 
 def parse_dotnet(transcript: Transcript) -> Iterator[Diagnostic]:
     """Reads what ended the process: the runtime prints it last, so only the last such text counts."""
+    ended = next(_ended(transcript), None)
+    down = unreachable_trace(transcript)
+    if down is None:
+        if ended is not None:
+            yield ended
+        return
+    server, trace = down
+    path, line = (ended.path, ended.line) if ended else _blamed(transcript, trace)
+    told = (ended.message, *ended.details) if ended else trace[:1]
+    yield transcript.diagnostic(str(server), tool=TOOL, path=path, line=line, code=DATABASE_UNREACHABLE, details=told)
+
+
+def _ended(transcript: Transcript) -> Iterator[Diagnostic]:
     lines = transcript.stderr
     for index in range(len(lines) - 1, -1, -1):
         if match := _UNCAUGHT.fullmatch(lines[index]):
@@ -54,6 +72,7 @@ def _exception(transcript: Transcript, head: re.Match[str], following: Sequence[
         if line.strip():
             details.append(line)
     details += [match["text"] for line in following if (match := _INNER.fullmatch(line))]
+    details += [line for line in following if _SQL_ERROR.fullmatch(line)][:1]
     # Inner exceptions come first, each with its stack; the outermost one's own stack follows the last such line.
     inner = [at for at, line in enumerate(following) if line.strip() == _END_OF_INNER]
     path, number = _blamed(transcript, following[inner[-1] :]) if inner else (None, None)

@@ -121,9 +121,10 @@ def _artifact(
     parts = artifact.split(":")
     name = ":".join(part for part in parts if part not in _TYPES)
     if _OFFLINE.search(reason):
-        code, said = "offline", f"{name} is not in the snapshot, and there is no network to fetch it"
+        code, said = "offline", f"{name} is not in the snapshot, and the sandbox has no network to fetch it"
         details: tuple[str, ...] = (
-            "Use what the framework's template brings, or a profile whose network policy permits.",
+            "Use what the framework's template brings, or a profile whose network policy is `open`, or `allow` with "
+            "Maven's repository.",
         )
     elif transfer := _TRANSFER.search(reason):
         code, said = "transfer", f"{name} could not be fetched"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from sandbox.diagnostics import dotnet_drivers, spring_drivers
 from sandbox.diagnostics.aot import parse_aot
+from sandbox.diagnostics.causes import by_cause
 from sandbox.diagnostics.csc import parse_csc
 from sandbox.diagnostics.dotnet import parse_dotnet
 from sandbox.diagnostics.javac import parse_javac
@@ -13,8 +15,8 @@ from sandbox.diagnostics.jvm import parse_jvm
 from sandbox.diagnostics.maven import parse_maven
 from sandbox.diagnostics.python import parse_python
 from sandbox.diagnostics.spring import parse_spring
-from sandbox.diagnostics.spring_drivers import UnreachableServer, unreachable_server
 from sandbox.diagnostics.transcript import Sources, Transcript
+from sandbox.diagnostics.unreachable import UnreachableServer
 from sandbox.errors import ConfigurationError
 from sandbox.models import Diagnostic, Severity
 
@@ -36,7 +38,10 @@ PARSERS: Final[Mapping[str, Parser]] = {
 RUNTIMES: Final = frozenset({"python", "jvm", "spring", "dotnet"})
 """Parsers that tell why a program ended; of one that ended well they have nothing to tell."""
 
-DATABASES: Final[Mapping[str, Callable[[Transcript], UnreachableServer | None]]] = {"spring": unreachable_server}
+DATABASES: Final[Mapping[str, Callable[[Transcript], UnreachableServer | None]]] = {
+    "spring": spring_drivers.unreachable_server,
+    "dotnet": dotnet_drivers.unreachable_server,
+}
 """By parser, what reads from the output of a failed phase that a database did not answer."""
 
 MAX_DIAGNOSTICS: Final = 200
@@ -51,6 +56,7 @@ def find_diagnostics(
     files: Mapping[str, str | bytes],
     workspace: str,
     failed: bool = True,
+    network: str = "open",
 ) -> tuple[Diagnostic, ...]:
     """Reads the output of one phase.
 
@@ -62,6 +68,7 @@ def find_diagnostics(
         files: The request's files, relative path → text or bytes.
         workspace: Absolute path of the directory that holds them in the sandbox.
         failed: Whether the phase failed; if not, only compilers are read (their warnings).
+        network: Mode of the network policy: where it is not ``open``, a host that cannot be reached is its doing.
 
     Returns:
         At most 200 findings in the order found, each once; when there were more, errors are kept before warnings and a
@@ -79,7 +86,8 @@ def find_diagnostics(
     chosen = dict.fromkeys(PARSERS[name] for name in parsers if failed or name not in RUNTIMES)
     found: dict[tuple[object, ...], Diagnostic] = {}
     for parser in chosen:
-        for item in parser(transcript):
+        for told in parser(transcript):
+            item = by_cause(told, network=network)
             found.setdefault((item.severity, item.path, item.line, item.column, item.code, item.message), item)
     return _bounded(list(found.values()), phase=phase)
 

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from sandbox.diagnostics.causes import DATABASE_UNREACHABLE
 from sandbox.diagnostics.spring_drivers import unreachable_server
 from sandbox.diagnostics.stack_trace import Thrown, blamed, read_trace
 from sandbox.diagnostics.transcript import Transcript
 from sandbox.models import Diagnostic
 
 TOOL: Final = "spring"
-UNREACHABLE: Final = "database-unreachable"
 
 _LOG: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\S+ +(?P<level>TRACE|DEBUG|INFO|WARN|ERROR) \d+ --- "
@@ -54,7 +54,7 @@ def parse_spring(transcript: Transcript) -> Iterator[Diagnostic]:
             tool=TOOL,
             path=ended.path if ended else None,
             line=ended.line if ended else None,
-            code=UNREACHABLE,
+            code=DATABASE_UNREACHABLE,
             details=[ended.message] if ended else (),
         )
     elif ended is not None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from sandbox.diagnostics.transcript import Transcript
+from sandbox.diagnostics.unreachable import UnreachableServer
 
 EVIDENCE_LINES: Final = 40
 """How far below its words a trace must show the driver's own code."""
@@ -32,26 +32,6 @@ _NEO4J: Final = re.compile(r"(?:.*[: ])?org\.neo4j\.driver\.exceptions\.ServiceU
 _NEO4J_ADDRESS: Final = re.compile(r"(?:Unable to connect to|with server) '?(?P<address>[\w.\[\]:-]+:\d+)")
 _NEO4J_CODE: Final = re.compile(r"\s+at org\.neo4j\..*")
 _NEO4J_CAUSE: Final = re.compile(r"\s*Caused by: (?P<type>java\.(?:net|nio)\.[\w.]+)(?:: (?P<text>.*))?")
-
-
-@dataclass(frozen=True, slots=True)
-class UnreachableServer:
-    """A database that did not answer.
-
-    Attributes:
-        product: ``MongoDB`` or ``Neo4j``.
-        address: ``host:port`` as the driver names it; empty when it names none.
-        reason: Why, in the driver's words; empty when it does not say.
-    """
-
-    product: str
-    address: str
-    reason: str
-
-    def __str__(self) -> str:
-        where = f" at {self.address}" if self.address else ""
-        why = f": {self.reason}" if self.reason else ""
-        return f"{self.product}{where} did not answer{why}"
 
 
 def unreachable_server(transcript: Transcript) -> UnreachableServer | None:

@@ -196,7 +196,7 @@ async def test_a_library_outside_of_the_template_is_named(workbench: Workbench) 
     result = await spring(workbench, files)
     assert result.outcome is Outcome.COMPILE_ERROR
     (found,) = result.diagnostics
-    assert found.message == "com.example:no-such:1 is not in the snapshot, and there is no network to fetch it"
+    assert found.message == "com.example:no-such:1 is not in the snapshot, and the sandbox has no network to fetch it"
     assert (found.path, found.code, found.excerpt) == ("pom.xml", "offline", "<artifactId>no-such</artifactId>")
 
 

@@ -3,7 +3,10 @@ mkdir -p /opt/uom/nuget/packages
 settings() {
     value=$(printf '%s' "$2" | sed 's/&/\&amp;/g; s/</\&lt;/g; s/"/\&quot;/g')
     echo '<?xml version="1.0" encoding="utf-8"?>'
-    echo "<configuration><packageSources><clear /><add key=\"$1\" value=\"$value\" /></packageSources></configuration>"
+    # An address without TLS is refused unless the settings say that it is meant.
+    plain=
+    case "$2" in http://*) plain=' allowInsecureConnections="true"' ;; esac
+    echo "<configuration><packageSources><clear /><add key=\"$1\" value=\"$value\"$plain /></packageSources></configuration>"
 }
 settings snapshot /opt/uom/nuget/packages > /opt/uom/nuget/offline.config
 case "$UOM_NUGET_SOURCE" in

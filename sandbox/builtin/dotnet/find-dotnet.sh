@@ -20,7 +20,7 @@ for directory in ${DOTNET_ROOT:+"$DOTNET_ROOT"} $(printf '%s' "$PATH" | tr ':' '
             fi
         } > /opt/uom/dotnet.env
         echo ".NET SDK $version: $root"
-        grep -q INVARIANT /opt/uom/dotnet.env && echo "no ICU libraries: cultures are invariant" || true
+        grep -q INVARIANT /opt/uom/dotnet.env && echo "no ICU libraries: cultures are invariant, and the client of SQL Server does not work" || true
         exit 0
     fi
     seen="$seen ${version:-no SDK} ($directory)"

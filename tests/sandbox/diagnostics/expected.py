@@ -38,8 +38,81 @@ EXPECTED: dict[str, list[Found]] = {
     "dotnet-async": [
         (ERROR, "Program.cs:6:-", "System.InvalidOperationException", "System.InvalidOperationException: one"),
     ],
+    "dotnet-disk-full": [
+        (ERROR, "Program.cs:6:-", "disk-full", "System.IO.IOException: No space left on device : '/d"),
+    ],
+    "dotnet-ef-down": [
+        (ERROR, "Program.cs:9:-", "database-unreachable", "PostgreSQL at 127.0.0.1:1 did not answer: Connection"),
+    ],
+    "dotnet-ef-no-key": [
+        (
+            ERROR,
+            "Program.cs:4:-",
+            "System.InvalidOperationException",
+            "System.InvalidOperationException: The entity type 'O",
+        ),
+    ],
+    "dotnet-ef-no-provider": [
+        (
+            ERROR,
+            "Program.cs:13:-",
+            "System.InvalidOperationException",
+            "System.InvalidOperationException: No database provid",
+        ),
+    ],
+    "dotnet-ef-no-table": [
+        (
+            ERROR,
+            "Program.cs:4:-",
+            "Microsoft.Data.Sqlite.SqliteException",
+            "Microsoft.Data.Sqlite.SqliteException: SQLite Error ",
+        ),
+    ],
+    "dotnet-ef-not-translated": [
+        (
+            ERROR,
+            "Program.cs:5:-",
+            "System.InvalidOperationException",
+            "System.InvalidOperationException: The LINQ expressio",
+        ),
+    ],
+    "dotnet-no-network": [
+        (
+            ERROR,
+            "Program.cs:4:-",
+            "System.Net.Http.HttpRequestException",
+            "System.Net.Http.HttpRequestException: Resource tempo",
+        ),
+    ],
+    "dotnet-npgsql-down": [
+        (ERROR, "Program.cs:5:-", "database-unreachable", "PostgreSQL at 127.0.0.1:1 did not answer: Connection"),
+    ],
+    "dotnet-npgsql-down-logged": [
+        (ERROR, "Program.cs:6:-", "database-unreachable", "PostgreSQL at 127.0.0.1:1 did not answer: Connection"),
+    ],
+    "dotnet-npgsql-down-silent": [
+        (ERROR, "Program.cs:5:-", "database-unreachable", "PostgreSQL did not answer: The operation has timed o"),
+    ],
+    "dotnet-npgsql-down-unknown-host": [
+        (ERROR, "Program.cs:5:-", "database-unreachable", "PostgreSQL did not answer: Name or service not known"),
+    ],
+    "dotnet-npgsql-survived": [
+        (ERROR, "Program.cs:13:-", "System.FormatException", "System.FormatException: Failed to connect to 10.0.0."),
+    ],
+    "dotnet-npgsql-survived-logged": [
+        (ERROR, "Program.cs:12:-", "System.FormatException", "System.FormatException: the orders in the file are n"),
+    ],
     "dotnet-out-of-memory": [
-        (ERROR, "-:-:-", "OutOfMemory", "Out of memory."),
+        (ERROR, "-:-:-", "out-of-memory", "Out of memory."),
+    ],
+    "dotnet-sqlclient-down": [
+        (ERROR, "Program.cs:5:-", "database-unreachable", "SQL Server did not answer: A network-related or inst"),
+    ],
+    "dotnet-sqlclient-down-silent": [
+        (ERROR, "Program.cs:5:-", "database-unreachable", "SQL Server did not answer: Connection Timeout Expire"),
+    ],
+    "dotnet-sqlclient-down-unknown-host": [
+        (ERROR, "Program.cs:5:-", "database-unreachable", "SQL Server did not answer: Name or service not known"),
     ],
     "dotnet-stack-overflow": [
         (ERROR, "-:-:-", "StackOverflow", "Stack overflow."),
@@ -135,11 +208,20 @@ EXPECTED: dict[str, list[Found]] = {
             "class Program is public, should be declared in a fil",
         ),
     ],
+    "jvm-disk-full": [
+        (ERROR, "Main.java:7:-", "disk-full", "java.io.IOException: No space left on device"),
+    ],
     "jvm-no-main": [
         (ERROR, "-:-:-", "launcher", "Main method not found in class Main, please define t"),
     ],
+    "jvm-no-network": [
+        (ERROR, "Main.java:9:-", "java.net.ConnectException", "java.net.ConnectException"),
+    ],
+    "jvm-no-network-socket": [
+        (ERROR, "Main.java:5:-", "java.net.SocketException", "java.net.SocketException: Network is unreachable"),
+    ],
     "jvm-out-of-memory": [
-        (ERROR, "Main.java:7:-", "java.lang.OutOfMemoryError", "java.lang.OutOfMemoryError: Java heap space"),
+        (ERROR, "Main.java:7:-", "out-of-memory", "java.lang.OutOfMemoryError: Java heap space"),
     ],
     "jvm-stack-overflow": [
         (ERROR, "Main.java:3:-", "java.lang.StackOverflowError", "java.lang.StackOverflowError"),
@@ -220,10 +302,17 @@ EXPECTED: dict[str, list[Found]] = {
         (WARNING, "Program.cs:3:8", "CS0219", "The variable 'name' is assigned but its value is nev"),
     ],
     "msbuild-missing-package": [
-        (ERROR, "app.csproj:-:-", "NU1101", "Unable to find package No.Such.Package. No packages "),
+        (ERROR, "app.csproj:8:-", "NU1101", "No.Such.Package is not in the snapshot, and the sand"),
     ],
     "msbuild-missing-package-terminal": [
-        (ERROR, "app.csproj:-:-", "NU1101", "Unable to find package No.Such.Package. No packages "),
+        (ERROR, "app.csproj:8:-", "NU1101", "No.Such.Package is not in the snapshot, and the sand"),
+    ],
+    "msbuild-missing-version": [
+        (WARNING, "app.csproj:8:-", "NU1603", "app depends on Newtonsoft.Json (>= 13.0.1) but Newto"),
+        (ERROR, "app.csproj:7:-", "NU1102", "Dapper >= 99.0.0 is not in the snapshot, and the san"),
+    ],
+    "msbuild-no-index": [
+        (ERROR, "app.csproj:-:-", "NU1301", "Unable to load the service index for source https://"),
     ],
     "msbuild-no-project": [
         (ERROR, "-:-:-", "MSB1003", "Specify a project or solution file. The current work"),
@@ -233,6 +322,12 @@ EXPECTED: dict[str, list[Found]] = {
     ],
     "python-chained": [
         (ERROR, "main.py:11:-", "OrderError", "OrderError: no order 2"),
+    ],
+    "python-3.13.0-disk-full": [
+        (ERROR, "main.py:3:9", "disk-full", "OSError: [Errno 28] No space left on device"),
+    ],
+    "python-disk-full": [
+        (ERROR, "main.py:3:-", "disk-full", "OSError: [Errno 28] No space left on device"),
     ],
     "python-group": [
         (ERROR, "main.py:2:-", "ExceptionGroup", "ExceptionGroup: two queries failed (2 sub-exceptions"),
@@ -248,6 +343,9 @@ EXPECTED: dict[str, list[Found]] = {
     ],
     "python-missing-module": [
         (ERROR, "main.py:1:-", "ModuleNotFoundError", "ModuleNotFoundError: No module named 'pandas_of_old'"),
+    ],
+    "python-no-network": [
+        (ERROR, "main.py:3:6", "urllib.error.URLError", "urllib.error.URLError: <urlopen error [Errno -3] Tem"),
     ],
     "python-recursion": [
         (ERROR, "main.py:2:12", "RecursionError", "RecursionError: maximum recursion depth exceeded"),

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,13 @@ WORKSPACE = "/sandbox/thread-1/run-1"
 
 _REPOSITORY = re.compile(rb"\(https?://([^\s()/]+)/maven2\)")
 MAVEN = ("-B", "-ntp", "-Dstyle.color=never", "-Dmaven.compiler.showDeprecation=true")
-TEMPLATES = HERE.parent.parent.parent / "sandbox/builtin/java"
+BUILTIN = HERE.parent.parent.parent / "sandbox/builtin"
+TEMPLATES = BUILTIN / "java"
+SILENT_PORT = 6543
+"""Stands in recordings for the port of a server that takes connections and says nothing."""
+
+NO_NETWORK = ("unshare", "-rn")
+"""Starts a program where there is no network."""
 
 JAVAC = ("-encoding", "UTF-8", "-proc:none", "-Xlint:deprecation,removal,unchecked", "-Xmaxerrs", "250", "-d", "out")
 
@@ -36,6 +43,7 @@ def record(
     *,
     suffix: str = "",
     env: Mapping[str, str] | None = None,
+    replaced: Mapping[str, str] | None = None,
 ) -> None:
     """Runs commands in a copy of a program and stores what the last one printed."""
     with tempfile.TemporaryDirectory(prefix="uom-record-") as scratch:
@@ -55,12 +63,19 @@ def record(
                 told = printed.replace(str(workspace).encode(), WORKSPACE.encode())
                 for host in set(_REPOSITORY.findall(told)):
                     told = told.replace(host, b"repository.example")
+                for old, new in (replaced or {}).items():
+                    told = told.replace(old.encode(), new.encode())
                 path.write_bytes(told)
         print(f"{done.returncode:4} {tool} {version} {case}{suffix}")
 
 
 def cases(tool: str) -> list[str]:
     return sorted(path.name for path in PROGRAMS.iterdir() if path.name.startswith(f"{tool}-"))
+
+
+def started(case: str, *command: str) -> list[str]:
+    """The command that starts a program: without a network where that is what the recording is about."""
+    return [*(NO_NETWORK if "-no-network" in case else ()), *command]
 
 
 def program_files(case: str) -> dict[str, bytes]:
@@ -90,7 +105,7 @@ def java(home: Path) -> None:
         sources = files(case, ".java")
         main = sources[0].removesuffix(".java").replace("/", ".")
         start = [str(home / "bin/java"), "-Xmx64m", "-XX:+UseSerialGC", "-cp", "out", main]
-        record("jvm", version, case, [[compiler, *JAVAC, *sources], start])
+        record("jvm", version, case, [[compiler, *JAVAC, *sources], started(case, *start)])
 
 
 def python(executable: Path) -> None:
@@ -102,7 +117,7 @@ def python(executable: Path) -> None:
     ).stdout.strip()
     for case in cases("python"):
         program = ["-c", CHECK, *files(case, ".py")] if case == "python-syntax" else ["main.py"]
-        record("python", version, case, [[str(executable), "-B", "-X", "utf8", *program]])
+        record("python", version, case, [started(case, str(executable), "-B", "-X", "utf8", *program)])
 
 
 CHECK = """
@@ -115,7 +130,13 @@ for path in sys.argv[1:]:
 """
 
 
-def dotnet(root: Path) -> None:
+def dotnet(root: Path, *, feed: Path | None) -> None:
+    """Records the compiler, MSBuild and programs.
+
+    Args:
+        root: The SDK's directory.
+        feed: A directory with the packages of the templates; without it, programs with packages are left out.
+    """
     host = str(root / "dotnet")
     version = subprocess.run([host, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     env = {
@@ -137,19 +158,79 @@ def dotnet(root: Path) -> None:
     configuration = json.dumps({"runtimeOptions": {"tfm": "net10.0", "framework": framework_name}})
     flags = ["-noconfig", "-nologo", "-utf8output", "-nullable:enable", "-debug:embedded", "-out:app.dll", *references]
     for case in cases("csc") + cases("dotnet"):
+        if any(word in case for word in WITH_PACKAGES):
+            continue
         prepare = f"printf '%s' '{usings}' > Usings.cs; printf '%s' '{configuration}' > app.runtimeconfig.json"
         build = [host, "exec", str(compiler), *flags, *files(case, ".cs"), "Usings.cs"]
         commands: list[Sequence[str]] = [["sh", "-c", prepare], build]
         if case.startswith("dotnet-"):
-            record("dotnet", runtime, case, [*commands, [host, "exec", "app.dll"]], env=env)
+            record("dotnet", runtime, case, [*commands, started(case, host, "exec", "app.dll")], env=env)
         else:
             record("csc", version, case, commands, env=env)
-    nowhere = '<configuration><packageSources><clear/><add key="none" value="." /></packageSources></configuration>'
     for case in cases("msbuild"):
-        prepare = f"printf '%s' '{nowhere}' > NuGet.Config"
+        if case in WITH_FEED and feed is None:
+            continue
+        source = feed if case in WITH_FEED else "https://127.0.0.1:1/v3/index.json" if "no-index" in case else "."
+        prepare = f"printf '%s' '{_sources(str(source))}' > NuGet.Config"
         build = [host, "build", "-p:UseSharedCompilation=false", "-nodeReuse:false"]
         record("msbuild", version, case, [["sh", "-c", prepare], [*build, "-tl:off"]], env=env)
-        record("msbuild", version, case, [["sh", "-c", prepare], [*build, "-tl:on"]], suffix="-terminal", env=env)
+        if case in WITH_TERMINAL:
+            record("msbuild", version, case, [["sh", "-c", prepare], [*build, "-tl:on"]], suffix="-terminal", env=env)
+    if feed is not None:
+        _programs_with_packages(host, runtime, env=env, feed=feed)
+
+
+WITH_TERMINAL = ("msbuild-errors", "msbuild-missing-package", "msbuild-no-project")
+WITH_FEED = ("msbuild-missing-version",)
+WITH_PACKAGES = ("-ef-", "-npgsql-", "-sqlclient-")
+
+CONNECTION_STRINGS: Mapping[str, Mapping[str, str]] = {
+    "dotnet-npgsql-down": {
+        "": "Host=127.0.0.1;Port=1;Username=anna;Timeout=3",
+        "-unknown-host": "Host=db.invalid;Username=anna;Timeout=3",
+        "-silent": "Host=127.0.0.1;Port={silent};Username=anna;Timeout=2",
+    },
+    "dotnet-sqlclient-down": {
+        "": "Server=127.0.0.1,1;User Id=anna;Password=x;Connect Timeout=3",
+        "-unknown-host": "Server=tcp:db.invalid,1433;User Id=anna;Password=x;Connect Timeout=3",
+        "-silent": "Server=127.0.0.1,{silent};User Id=anna;Password=x;Connect Timeout=2",
+    },
+}
+
+
+def _sources(address: str) -> str:
+    """NuGet's settings, with one source named as in the snapshot."""
+    sources = f'<packageSources><clear/><add key="snapshot" value="{address}" /></packageSources>'
+    return f"<configuration>{sources}</configuration>"
+
+
+def _programs_with_packages(host: str, version: str, *, env: Mapping[str, str], feed: Path) -> None:
+    project = (BUILTIN / "dotnet/efcore/Program.csproj").read_text()
+    with (
+        tempfile.TemporaryDirectory(prefix="uom-record-") as packages,
+        socket.create_server(("127.0.0.1", 0)) as silent,
+    ):
+        port = str(silent.getsockname()[1])
+        for case in (name for name in cases("dotnet") if any(word in name for word in WITH_PACKAGES)):
+            prepare = (
+                f"printf '%s' '{_sources(str(feed))}' > NuGet.Config; cat > Program.csproj <<'EOF'\n{project}EOF\n"
+            )
+            build = [host, "build", "-o", "out", "-v", "quiet", "-p:UseSharedCompilation=false", "-p:NuGetAudit=false"]
+            start = [host, "exec", "out/Program.dll"]
+            usual = {"": "Host=127.0.0.1;Port=1;Username=anna;Timeout=3"}
+            for suffix, text in CONNECTION_STRINGS.get(case, usual).items():
+                settings = {
+                    **env,
+                    # The driver of SQL Server refuses to work without cultures.
+                    "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "0",
+                    "NUGET_PACKAGES": packages,
+                    "NUGET_CERT_REVOCATION_MODE": "offline",
+                    "CONNECTION_STRING": text.format(silent=port),
+                }
+                commands = [["sh", "-c", prepare], [*build, "-nodeReuse:false"], start]
+                record(
+                    "dotnet", version, case, commands, suffix=suffix, env=settings, replaced={port: str(SILENT_PORT)}
+                )
 
 
 def maven(repository: Path, *, home: Path) -> None:
@@ -219,6 +300,7 @@ def main() -> None:
     parser.add_argument("--jdk", type=Path, action="append", default=[], help="a JDK's home; repeatable")
     parser.add_argument("--python", type=Path, action="append", default=[], help="an interpreter; repeatable")
     parser.add_argument("--dotnet", type=Path, action="append", default=[], help="the root of a .NET SDK; repeatable")
+    parser.add_argument("--feed", type=Path, help="a directory with the packages of the .NET templates")
     parser.add_argument("--maven", type=Path, action="append", default=[], help="a repository with the templates")
     chosen = parser.parse_args()
     RECORDED.mkdir(exist_ok=True)
@@ -227,7 +309,7 @@ def main() -> None:
     for executable in chosen.python:
         python(executable)
     for root in chosen.dotnet:
-        dotnet(root)
+        dotnet(root, feed=chosen.feed)
     for repository in chosen.maven:
         maven(repository, home=chosen.jdk[0])
 

@@ -32,7 +32,7 @@ def stream(recording: str, name: str) -> str:
     return path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
 
 
-def diagnostics_of(recording: str, *parsers: str, failed: bool = True) -> tuple[Diagnostic, ...]:
+def diagnostics_of(recording: str, *parsers: str, failed: bool = True, network: str = "open") -> tuple[Diagnostic, ...]:
     tool, _ = parts(recording)
     return find_diagnostics(
         parsers or [tool],
@@ -42,6 +42,7 @@ def diagnostics_of(recording: str, *parsers: str, failed: bool = True) -> tuple[
         files=request_files(recording),
         workspace=WORKSPACE,
         failed=failed,
+        network=network,
     )
 
 
@@ -164,7 +165,9 @@ def test_maven_counts_columns_to_tab_stops_and_we_count_characters() -> None:
 
 def test_a_library_that_the_snapshot_lacks_is_named_with_its_line_in_the_project() -> None:
     first, second = diagnostics_of("maven-3.8.7-missing-artifact")
-    assert first.message.startswith("org.postgresql:postgresql:42.7.14 is not in the snapshot, and there is no network")
+    assert first.message.startswith(
+        "org.postgresql:postgresql:42.7.14 is not in the snapshot, and the sandbox has no network"
+    )
     assert (first.excerpt or "").strip() == "<artifactId>postgresql</artifactId>"
     assert second.message.startswith("com.example:no-such-library:1.0 is not in the snapshot")
 
@@ -221,3 +224,101 @@ def test_no_compiler_is_heard_in_the_output_of_a_spring_program(recording: str) 
 def test_recordings_name_no_directory_of_the_machine_they_were_made_on() -> None:
     for path in sorted(Path(RECORDED).iterdir()):
         assert b"uom-record-" not in path.read_bytes(), path.name
+
+
+RELATIONAL = [
+    ("dotnet-10.0.12-npgsql-down", "PostgreSQL at 127.0.0.1:1 did not answer: Connection refused"),
+    ("dotnet-10.0.12-npgsql-down-logged", "PostgreSQL at 127.0.0.1:1 did not answer: Connection refused"),
+    ("dotnet-10.0.12-npgsql-down-unknown-host", "PostgreSQL did not answer: Name or service not known"),
+    ("dotnet-10.0.12-npgsql-down-silent", "PostgreSQL did not answer: The operation has timed out"),
+    ("dotnet-10.0.12-ef-down", "PostgreSQL at 127.0.0.1:1 did not answer: Connection refused"),
+    (
+        "dotnet-10.0.12-sqlclient-down",
+        "SQL Server did not answer: A network-related or instance-specific error occurred while establishing a "
+        "connection to SQL Server",
+    ),
+    ("dotnet-10.0.12-sqlclient-down-unknown-host", "SQL Server did not answer: Name or service not known"),
+    ("dotnet-10.0.12-sqlclient-down-silent", "SQL Server did not answer: Connection Timeout Expired"),
+]
+
+
+@pytest.mark.parametrize(("recording", "told"), RELATIONAL)
+def test_a_relational_database_that_is_down_is_named(recording: str, told: str) -> None:
+    streams = {name: stream(recording, name) for name in ("stdout", "stderr")}
+    assert str(find_unreachable_database(["dotnet"], **streams)) == told
+    assert find_unreachable_database(["csc"], **streams) is None, "only phases that name the parser are read"
+
+
+@pytest.mark.parametrize(
+    "recording", [name for name in RECORDINGS if parts(name)[0] == "dotnet" and "down" not in name]
+)
+def test_no_relational_database_is_blamed_for_other_failures(recording: str) -> None:
+    streams = {name: stream(recording, name) for name in ("stdout", "stderr")}
+    assert find_unreachable_database(["dotnet"], **streams) is None
+
+
+@pytest.mark.parametrize(
+    ("recording", "number"),
+    [
+        ("dotnet-10.0.12-sqlclient-down-unknown-host", "Error Number:11001,State:0,Class:20"),
+        ("dotnet-10.0.12-sqlclient-down-silent", "Error Number:-2,State:0,Class:11"),
+    ],
+)
+def test_the_number_of_an_error_of_sql_server_is_a_detail(recording: str, number: str) -> None:
+    (found,) = diagnostics_of(recording)
+    assert number in found.details
+
+
+def test_what_ef_core_wraps_around_a_driver_is_a_detail() -> None:
+    (found,) = diagnostics_of("dotnet-10.0.12-ef-down")
+    assert found.details == (
+        "System.InvalidOperationException: An exception has been raised that is likely due to a transient failure.",
+        "Npgsql.NpgsqlException (0x80004005): Failed to connect to 127.0.0.1:1",
+        "System.Net.Sockets.SocketException (111): Connection refused",
+    )
+
+
+def test_a_package_that_the_snapshot_lacks_is_named_with_its_line_and_what_would_help() -> None:
+    (found,) = diagnostics_of("msbuild-10.0.401-missing-package")
+    assert found.message == "No.Such.Package is not in the snapshot, and the sandbox has no network to fetch it"
+    assert (found.excerpt or "").strip() == '<PackageReference Include="No.Such.Package" Version="1.2.3" />'
+    assert found.details[0].startswith("Unable to find package No.Such.Package.")
+    assert "network policy is `open`" in found.details[-1]
+
+
+def test_a_version_that_the_snapshot_lacks_is_told_with_the_nearest_one() -> None:
+    warning, error = diagnostics_of("msbuild-10.0.401-missing-version")
+    assert warning.message.endswith("Newtonsoft.Json 13.0.4 was resolved instead.")
+    assert error.message == "Dapper >= 99.0.0 is not in the snapshot, and the sandbox has no network to fetch it"
+    assert "- Found 1 version(s) in snapshot [ Nearest version: 2.1.86 ]" in error.details
+
+
+def test_a_package_source_that_does_not_answer_is_one_finding_with_its_reasons() -> None:
+    (found,) = diagnostics_of("msbuild-10.0.401-no-index")
+    assert found.details == ("Connection refused (127.0.0.1:1)", "Connection refused")
+
+
+NO_NETWORK = [name for name in RECORDINGS if "-no-network" in name and parts(name)[0] != "maven"]
+
+
+@pytest.mark.parametrize("recording", NO_NETWORK)
+@pytest.mark.parametrize("network", ["none", "allow"])
+def test_a_host_that_the_policy_keeps_away_is_told_as_such(recording: str, network: str) -> None:
+    (found,) = diagnostics_of(recording, network=network)
+    (plain,) = diagnostics_of(recording)
+    told = {"none": "the sandbox has no network", "allow": "the sandbox reaches only what its network policy lists"}
+    assert found.message == f"{told[network]}: {plain.message}"
+    assert found.code == "no-network"
+    assert (found.path, found.line, found.excerpt) == (plain.path, plain.line, plain.excerpt)
+    assert found.path is not None
+    assert "network policy is `open`" in found.details[-1]
+
+
+@pytest.mark.parametrize("recording", NO_NETWORK)
+def test_where_everything_may_be_reached_the_policy_is_not_blamed(recording: str) -> None:
+    assert [item.code for item in diagnostics_of(recording) if item.code == "no-network"] == []
+
+
+@pytest.mark.parametrize("recording", [name for name in RECORDINGS if name not in NO_NETWORK])
+def test_the_policy_is_not_blamed_for_other_failures(recording: str) -> None:
+    assert diagnostics_of(recording, network="none") == diagnostics_of(recording)

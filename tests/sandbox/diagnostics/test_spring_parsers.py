@@ -37,7 +37,7 @@ def test_a_rejected_cache_of_the_program_is_one_warning() -> None:
             "[ERROR] Plugin org.example:some-maven-plugin:1.0 or one of its dependencies could not be resolved: Cannot "
             "access central (feed://host/maven2) in offline mode and the artifact "
             "org.example:some-maven-plugin:jar:1.0 has not been downloaded from it before. -> [Help 1]",
-            "org.example:some-maven-plugin:1.0 is not in the snapshot, and there is no network to fetch it",
+            "org.example:some-maven-plugin:1.0 is not in the snapshot, and the sandbox has no network to fetch it",
             "offline",
         ),
         (

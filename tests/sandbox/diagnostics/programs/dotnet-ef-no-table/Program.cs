@@ -1,0 +1,17 @@
+using Microsoft.EntityFrameworkCore;
+
+using var shop = new Shop();
+Console.WriteLine(
+    shop.Orders.Count());
+
+class Order
+{
+    public int Id { get; set; }
+}
+
+class Shop : DbContext
+{
+    public DbSet<Order> Orders => Set<Order>();
+
+    protected override void OnConfiguring(DbContextOptionsBuilder options) => options.UseSqlite("Data Source=:memory:");
+}

@@ -1,0 +1,6 @@
+using Microsoft.Data.SqlClient;
+
+var text = Environment.GetEnvironmentVariable("CONNECTION_STRING")!;
+using var connection = new SqlConnection(text);
+connection.Open();
+Console.WriteLine("open");
