@@ -20,10 +20,10 @@ from .files import SandboxFiles
 from .interface import Box, BoxFiles, BoxSpec, BoxUsage, NetworkPolicy
 from .pipes import PipeEnd, PipeReader, PipeWriter, make_pipe
 from .processes import BoxProcess
-from .proxy import PROXY_PORT, BoxProxy
+from .proxy import PROXY_PORT
 from .sessions import BoxSession
-from .tunnels import Tunnels
 from .units import Kills, Unit
+from .ways_out import WaysOut
 
 HOME = "/home/sandbox"
 _GRACE_SECONDS = 10.0
@@ -57,9 +57,7 @@ class BoxParts:
         channel: The control channel to the agent.
         account: The kernel's account of its memory.
         surroundings: Environment of its processes beneath everything that callers set.
-        proxy: The gate to the network, not listening yet.
-        plan: Where its connections lead and how they look from inside.
-        tunnels: The ways to them, not listening yet.
+        ways: The ways out of it.
         pipes: See ``PipeEnd``.
         measure_disk: Returns the bytes of the writable directory.
         on_end: Awaited once when the box has ended, before ``wait`` returns.
@@ -69,9 +67,7 @@ class BoxParts:
     channel: Channel
     account: MemoryAccount
     surroundings: Mapping[str, str]
-    proxy: BoxProxy
-    plan: RoutePlan
-    tunnels: Tunnels
+    ways: WaysOut
     pipes: set[PipeEnd]
     measure_disk: Callable[[], Coroutine[Any, Any, int]]
     on_end: Callable[[AgentBox], Coroutine[Any, Any, None]]
@@ -90,9 +86,8 @@ class AgentBox(Box):
         self._surroundings = dict(parts.surroundings)
         self._channel = parts.channel
         self._account = parts.account
-        self._proxy = parts.proxy
-        self._plan = parts.plan
-        self._tunnels = parts.tunnels
+        self._ways = parts.ways
+        self._proxy = parts.ways.proxy
         self._measure_disk = parts.measure_disk
         self._on_end = parts.on_end
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -177,7 +172,7 @@ class AgentBox(Box):
         """
         networked = {}
         if self._proxy.policy.mode != "none":
-            networked = network_environment(PROXY_PORT, direct=self._plan.hosts)
+            networked = network_environment(PROXY_PORT, direct=self._ways.plan.hosts)
         return checked({**self._surroundings, **networked, **self._env, **(env or {})})
 
     def update_env(self, values: Mapping[str, str], *, unset: Sequence[str] = ()) -> None:
@@ -274,9 +269,9 @@ class AgentBox(Box):
         if answer.get("problem"):
             raise BoxLostError(f"cannot make the work directory {self.workdir!r}: {str(answer['problem'])[:200]}")
         await self._open_proxy()
-        if self._plan.privileged:
-            await prepare_network(self._plan)
-        await self._tunnels.open(self.control.listen)
+        if self._ways.plan.privileged:
+            await prepare_network(self._ways.plan)
+        await self._ways.tunnels.open(self.control.listen)
 
     def kills(self) -> Kills:
         """Returns how many processes have been killed for memory and disk so far."""
@@ -360,8 +355,7 @@ class AgentBox(Box):
         try:
             await self.await_exit()
         finally:
-            await self._proxy.close()
-            await self._tunnels.close()
+            await self._ways.close()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             if not self._stopping and self._account.oom_kills():
                 self._sentence += "; the kernel has killed processes of this box for memory"

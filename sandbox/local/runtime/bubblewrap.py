@@ -18,7 +18,7 @@ from .base import build_base, hosts_table, toolchain_fingerprint
 from .box import BubblewrapBox
 from .command_line import BoxMounts
 from .disk_watch import DiskWatch
-from .endpoints import RoutePlan, plan_routes
+from .endpoints import RoutePlan
 from .environment import base_environment
 from .errors import BoxLostError, RuntimeFault, RuntimeUnavailableError
 from .interface import BoxSpec, Runtime
@@ -31,10 +31,9 @@ from .places import Places, checked_identity
 from .policy import PolicyError, parse_networks
 from .predecessor import end_predecessors, forget, remember
 from .probe import SCRIPT, unavailable_text
-from .proxy import BoxProxy
 from .resolver import Resolver
 from .toolchains import Toolchain, resolve_toolchains
-from .tunnels import Tunnels
+from .ways_out import WaysOut, ways_out
 
 DEFAULT_HOST_UID = 64321
 _START_SECONDS = 15.0
@@ -215,21 +214,17 @@ class BubblewrapRuntime(Runtime):
             RuntimeUnavailableError: bwrap refused; its own words are in the text.
         """
         checked_identity(spec.box_id, what="box id")
-        try:
-            proxy = BoxProxy(spec.box_id, policy=spec.network, resolver=self._resolver, extra_public=self._extra_public)
-        except PolicyError as error:
-            raise RuntimeFault(f"network policy: {error}") from error
-        plan = plan_routes(spec.connections)
+        ways = ways_out(spec, resolver=self._resolver, extra_public=self._extra_public, own_port=self._own_port)
         lock = self._disks.lock(spec.box_id)
         limits = BoxLimits(self._cgroups, spec.box_id)
         try:
-            mounts = await asyncio.to_thread(self._make_ready, spec, limits, plan)
+            mounts = await asyncio.to_thread(self._make_ready, spec, limits, ways.plan)
             launch = self._launcher.launch(mounts)
         except BaseException:
             await limits.remove()
             lock.release()
             raise
-        box = self._box(spec, launch, mounts=mounts, limits=limits, proxy=proxy, plan=plan, lock=lock)
+        box = self._box(spec, launch, mounts=mounts, limits=limits, ways=ways, lock=lock)
         try:
             # The agent starts meanwhile; no program does before it is in its groups.
             agent = await launch.agent_pid()
@@ -276,8 +271,7 @@ class BubblewrapRuntime(Runtime):
         *,
         mounts: BoxMounts,
         limits: BoxLimits,
-        proxy: BoxProxy,
-        plan: RoutePlan,
+        ways: WaysOut,
         lock: BoxLock,
     ) -> BubblewrapBox:
         async def ended(box: AgentBox) -> None:
@@ -294,9 +288,7 @@ class BubblewrapRuntime(Runtime):
             channel=launch.channel,
             account=limits,
             surroundings=base_environment(HOME, paths=paths),
-            proxy=proxy,
-            plan=plan,
-            tunnels=Tunnels(spec.box_id, routes=plan.routes, resolver=self._resolver, own_port=self._own_port),
+            ways=ways,
             pipes=self._pipes,
             measure_disk=lambda: self._disks.measure(mounts.upper),
             on_end=ended,

@@ -10,7 +10,6 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from .agent_box import HOME, AgentBox, BoxParts
 from .channel import Channel
 from .disk_watch import DiskWatch
 from .docker_box import ContainerAccount, DockerBox, account_of
-from .docker_container import container_config, container_limits, outdated, refuse_other_network
+from .docker_container import container_config, container_limits, made_at, outdated, refuse_other_network
 from .docker_engine import Engine, EngineError
 from .docker_handover import hand_over
 from .docker_images import Images, Prepared
@@ -28,7 +27,7 @@ from .docker_launch import START_SECONDS, complaint, launch
 from .docker_network import prepare_network
 from .docker_places import DockerPlaces
 from .docker_probe import probe
-from .endpoints import RoutePlan, plan_routes
+from .endpoints import RoutePlan
 from .environment import base_environment
 from .errors import BoxLostError, RuntimeFault, RuntimeUnavailableError
 from .interface import BoxSpec, Runtime
@@ -38,13 +37,10 @@ from .limits import process_limits
 from .pipes import PipeEnd
 from .places import checked_identity
 from .policy import PolicyError, parse_networks
-from .proxy import BoxProxy
 from .resolver import Resolver
-from .tunnels import Tunnels
+from .ways_out import WaysOut, ways_out
 
 _log = logging.getLogger(__name__)
-
-_CLOCK_MARGIN = 2.0
 
 
 class DockerRuntime(Runtime):
@@ -173,11 +169,7 @@ class DockerRuntime(Runtime):
             RuntimeUnavailableError: The container did not come up; what it said is in the text.
         """
         box_id = checked_identity(spec.box_id, what="box id")
-        try:
-            proxy = BoxProxy(box_id, policy=spec.network, resolver=self._resolver, extra_public=self._extra_public)
-        except PolicyError as error:
-            raise RuntimeFault(f"network policy: {error}") from error
-        plan = plan_routes(spec.connections)
+        ways = ways_out(spec, resolver=self._resolver, extra_public=self._extra_public, own_port=self._own_port)
         if box_id in self._boxes or box_id in self._starting:
             raise RuntimeFault(f"{box_id} is in use by a live sandbox")
         self._starting.add(box_id)
@@ -185,7 +177,7 @@ class DockerRuntime(Runtime):
             if (removing := self._removing.get(box_id)) is not None:
                 await asyncio.shield(removing)
             # Carried through when the caller is cancelled: the engine would go on all the same.
-            return await self._carried_through(self._start(spec, proxy, plan))
+            return await self._carried_through(self._start(spec, ways))
         finally:
             self._starting.discard(box_id)
 
@@ -199,22 +191,22 @@ class DockerRuntime(Runtime):
                 await asyncio.shield(task.result().stop(force=True))
             raise
 
-    async def _start(self, spec: BoxSpec, proxy: BoxProxy, plan: RoutePlan) -> DockerBox:
+    async def _start(self, spec: BoxSpec, ways: WaysOut) -> DockerBox:
         engine, name = self._running_engine, self._container(spec.box_id)
         container = await engine.inspect(name) if spec.box_id in self._on_disk else None
         if container is None:
             prepared = await self._images.prepared(spec.image or self._default_image, spec.layers)
-            await self._create(spec, prepared, name, plan)
+            await self._create(spec, prepared, name, ways.plan)
             environment: Mapping[str, str] = prepared.environment
         else:
-            refuse_other_network(container, plan)
+            refuse_other_network(container, ways.plan)
             environment = docker_images.environment_of(container)
             limits = container_limits(spec, cpu_limited=self._cpu_limited)
             if outdated(container, limits):
                 await engine.update(name, limits)
         channel, container = await launch(engine, name, sockets=self._places.sockets / spec.box_id)
         account = account_of(int((container.get("State") or {}).get("Pid") or 0))
-        box = self._box(spec, channel, proxy, plan, account, environment, container)
+        box = self._box(spec, channel, ways, account, environment, container)
         limits = process_limits(spec)
         # Outside a user namespace of its own the limit would count every process of this uid on the machine, those of
         # other boxes too. The number of processes is limited by the container's cgroup.
@@ -250,8 +242,7 @@ class DockerRuntime(Runtime):
         self,
         spec: BoxSpec,
         channel: Channel,
-        proxy: BoxProxy,
-        plan: RoutePlan,
+        ways: WaysOut,
         account: ContainerAccount,
         environment: Mapping[str, str],
         container: Mapping[str, Any],
@@ -265,9 +256,7 @@ class DockerRuntime(Runtime):
             channel=channel,
             account=account,
             surroundings={**base_environment(HOME, paths=()), **environment, "HOME": HOME},
-            proxy=proxy,
-            plan=plan,
-            tunnels=Tunnels(spec.box_id, routes=plan.routes, resolver=self._resolver, own_port=self._own_port),
+            ways=ways,
             pipes=self._pipes,
             measure_disk=self._measure(spec.box_id, container),
             on_end=ended,
@@ -308,7 +297,7 @@ class DockerRuntime(Runtime):
         if container is None:
             raise RuntimeFault(f"box {box_id!r} does not exist")
         if container["Config"]["Labels"].get(labels.BUILD) == "yes":
-            await self._hand_over(box_id, since=_created(container))
+            await self._hand_over(box_id, since=made_at(container))
         size = await self._measure(box_id, container)()
         stack = container["Config"]["Labels"].get(labels.STACK, "")
         await self._images.freeze(name, layer_id, below=stack.split(",") if stack else [])
@@ -415,12 +404,6 @@ class DockerRuntime(Runtime):
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
         return task
-
-
-def _created(container: Mapping[str, Any]) -> float:
-    """Returns when a container was made, in seconds since the epoch, a little early for the kernel's coarser clock."""
-    text = str(container["Created"])
-    return datetime.fromisoformat(text[:19] + "+00:00").timestamp() - _CLOCK_MARGIN
 
 
 def _can_be_asked(directory: Path) -> bool:

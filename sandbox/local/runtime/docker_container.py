@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from . import docker_labels as labels
@@ -17,6 +18,7 @@ from .kit import FILTER, INSIDE, Kit
 from .limits import task_limit, tmp_bytes
 
 _CPU_PERIOD = 100_000
+_CLOCK_MARGIN = 2.0
 _RUN_BYTES = 4 * MIB
 # What package managers need of root when a snapshot is built; all of it stays inside the container.
 _BUILD_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID", "SYS_CHROOT"]
@@ -124,6 +126,12 @@ def refuse_other_network(container: Mapping[str, Any], plan: RoutePlan) -> None:
 def outdated(container: Mapping[str, Any], limits: Mapping[str, int]) -> bool:
     """True if the engine knows other limits of a container."""
     return any(container["HostConfig"].get(name) != value for name, value in limits.items())
+
+
+def made_at(container: Mapping[str, Any]) -> float:
+    """Returns when a container was made, in seconds since the epoch, a little early for the kernel's coarser clock."""
+    text = str(container["Created"])
+    return datetime.fromisoformat(text[:19] + "+00:00").timestamp() - _CLOCK_MARGIN
 
 
 def _mount(source: str, target: str) -> dict[str, Any]:
