@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from sandbox.databases.preflight import PREFLIGHT, SCRIPT
-from sandbox.diagnostics import find_diagnostics
+from sandbox.diagnostics import find_diagnostics, with_cause
 from sandbox.errors import SandboxError, SandboxLostError, SandboxSpoiltError
 from sandbox.events import DIAGNOSTIC, PHASE_FINISHED, PHASE_STARTED, EventStream
 from sandbox.execution import PhaseRun, Session
@@ -138,6 +138,7 @@ class Attempt:
             sandbox_mib=self.sandbox.memory * 1024,
             snapshot=self._task.profile.snapshot_name,
             unreachable=self._unreachable(run),
+            answered=self._task.preflight is not None and run.phase.name != PREFLIGHT,
         )
         verdict = phase_verdict(facts)
         if run.phase.name == PREFLIGHT and verdict.outcome is Outcome.RUNTIME_ERROR:
@@ -157,7 +158,8 @@ class Attempt:
             stdout=stdout,
             stderr=stderr,
         )
-        await self._diagnose(facts, failed=verdict.outcome is not Outcome.PASSED)
+        if run.phase.name != PREFLIGHT:
+            await self._diagnose(facts, verdict)
         if run.reconnections:
             self.warnings.append(f"The log stream of the phase {run.phase.name} broke and was opened again.")
         if run.left_over:
@@ -253,24 +255,33 @@ class Attempt:
             raise RuntimeError("start_phase comes first")
         return self._run
 
-    async def _diagnose(self, facts: Facts, *, failed: bool) -> None:
-        if not facts.phase.diagnostics:
-            return
+    async def _diagnose(self, facts: Facts, verdict: Verdict) -> None:
+        phase, failed = facts.phase, verdict.outcome is not Outcome.PASSED
 
         def find() -> tuple[Diagnostic, ...]:
-            return find_diagnostics(
-                facts.phase.diagnostics,
+            found = find_diagnostics(
+                phase.diagnostics,
                 stdout=facts.stdout,
                 stderr=facts.stderr,
-                phase=facts.phase.name,
+                phase=phase.name,
                 files=self._task.request.files,
                 workspace=self.workspace.directory,
                 failed=failed,
+                network=self._task.profile.network.mode,
+            )
+            if not failed:
+                return found
+            return with_cause(
+                found,
+                cause=verdict.cause,
+                message=verdict.message,
+                phase=phase.name,
+                stdout=facts.stdout,
+                stderr=facts.stderr,
             )
 
         large = len(facts.stdout) + len(facts.stderr) > THREAD_CHARACTERS
-        found = await asyncio.to_thread(find) if large else find()
-        for finding in found:
+        for finding in await asyncio.to_thread(find) if large else find():
             self._tell(finding)
 
 

@@ -9,6 +9,13 @@ nothing: a program may kill itself. It counts as ``memory_exceeded`` when one of
 
 Otherwise it is the phase's failure, as a full disk (``endReason`` of ``disk``) always is, and the message says that the
 reason of the signal is unknown.
+
+When a database counts as unreachable. The preflight asks the databases that the request names; one that does not
+answer ends the run as ``database_unreachable`` before anything is compiled. A driver that gives up while the program
+runs gives the same outcome only when there was no preflight: the program then talks to a database that nobody has seen.
+After a preflight that passed, the server was there a moment before, so the program has most likely gone to another
+address than the one it was given. That is a fault of the program, ``runtime_error``; the finding
+``database-unreachable`` names the address that it tried.
 """
 
 from __future__ import annotations
@@ -20,6 +27,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sandbox.diagnostics import find_unreachable_database
+from sandbox.diagnostics.causes import DATABASE_UNREACHABLE, DISK_FULL, KILLED, OUT_OF_MEMORY, TOOL_MISSING
 from sandbox.execution import GRACE_SECONDS, Stop
 from sandbox.models import Outcome
 from sandbox.profiles import Phase
@@ -103,6 +111,7 @@ class Facts:
         sandbox_mib: Memory of the sandbox, MiB.
         snapshot: Name of the environment, for a tool that is missing there.
         unreachable: Databases that did not answer the preflight, one sentence each.
+        answered: Whether there was a preflight and all databases answered it.
     """
 
     phase: Phase
@@ -120,6 +129,7 @@ class Facts:
     sandbox_mib: int = 0
     snapshot: str = ""
     unreachable: tuple[str, ...] = ()
+    answered: bool = False
 
     @property
     def signal(self) -> int | None:
@@ -132,10 +142,17 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """An outcome and one sentence for a person."""
+    """An outcome and one sentence for a person.
+
+    Attributes:
+        outcome: Its word.
+        message: The sentence.
+        cause: Code of what the facts about the process show, see ``diagnostics.causes``; ``None`` when they show none.
+    """
 
     outcome: Outcome
     message: str
+    cause: str | None = None
 
 
 def phase_verdict(facts: Facts) -> Verdict:
@@ -183,12 +200,12 @@ def _out_of_memory(facts: Facts) -> Verdict | None:
     killed = facts.exit_code == 128 + signal.SIGKILL
     if facts.end_reason == "memory" or (killed and facts.status.oom_kills):
         message = f"The phase {name} was killed because the sandbox ran out of its {facts.sandbox_mib} MiB of memory."
-        return Verdict(Outcome.MEMORY_EXCEEDED, message)
+        return Verdict(Outcome.MEMORY_EXCEEDED, message, OUT_OF_MEMORY)
     for text in (facts.stderr, facts.stdout):
         found = _OUT_OF_MEMORY.search(text[-EVIDENCE_CHARACTERS:])
         if found:
             message = f"The phase {name} ran out of memory, its share is {facts.memory_mib} MiB: {found.group()}."
-            return Verdict(Outcome.MEMORY_EXCEEDED, message)
+            return Verdict(Outcome.MEMORY_EXCEEDED, message, OUT_OF_MEMORY)
     return None
 
 
@@ -196,7 +213,7 @@ def _disk_full(facts: Facts) -> Verdict | None:
     if facts.end_reason != "disk":
         return None
     message = f"The phase {facts.phase.name} was killed because the sandbox ran out of disk space."
-    return Verdict(Outcome(facts.phase.failure), message)
+    return Verdict(Outcome(facts.phase.failure), message, DISK_FULL)
 
 
 def _tool_missing(facts: Facts) -> Verdict | None:
@@ -209,12 +226,15 @@ def _tool_missing(facts: Facts) -> Verdict | None:
         Outcome.TOOL_MISSING,
         f"The phase {facts.phase.name} needs {found[-1].group('tool').strip()!r}, "
         f"which the snapshot {facts.snapshot} does not have.",
+        TOOL_MISSING,
     )
 
 
 def _database_unreachable(facts: Facts) -> Verdict | None:
+    if facts.answered:
+        return None
     server = find_unreachable_database(facts.phase.diagnostics, stdout=facts.stdout, stderr=facts.stderr)
-    return None if server is None else Verdict(Outcome.DATABASE_UNREACHABLE, f"{server}.")
+    return None if server is None else Verdict(Outcome.DATABASE_UNREACHABLE, f"{server}.", DATABASE_UNREACHABLE)
 
 
 def _unknown(facts: Facts) -> Verdict | None:
@@ -232,10 +252,10 @@ def _failed(facts: Facts) -> Verdict:
         return Verdict(Outcome(facts.phase.failure), f"The phase {name} failed with exit code {facts.exit_code}.")
     named = number in set(signal.Signals)
     word = signal.Signals(number).name if named else f"signal {number}"  # real-time signals have no names
-    hint = ""
+    hint, cause = "", None
     if number == signal.SIGKILL:
-        hint = "; nothing tells who sent it, memory is the usual reason"
-    return Verdict(Outcome(facts.phase.failure), f"The phase {name} was ended by {word}{hint}.")
+        hint, cause = "; nothing tells who sent it, memory is the usual reason", KILLED
+    return Verdict(Outcome(facts.phase.failure), f"The phase {name} was ended by {word}{hint}.", cause)
 
 
 _RULES: Final[tuple[Callable[[Facts], Verdict | None], ...]] = (

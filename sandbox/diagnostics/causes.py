@@ -3,7 +3,7 @@
 ======================  ===============================================================================
 ``tool-missing``        a phase needs a program that the snapshot does not have
 ``out-of-memory``       the kernel, the platform or the runtime says that there was no memory left
-``killed``              ended by a signal that nothing explains
+``killed``              ended by SIGKILL, and nothing tells who sent it
 ``disk-full``           the platform or the system says that there was no space left
 ``no-network``          a host could not be reached, and the network policy is the reason
 ``database-unreachable``  the preflight or a driver says that a database did not answer

@@ -5,7 +5,7 @@ settings() {
     echo '<?xml version="1.0" encoding="utf-8"?>'
     # An address without TLS is refused unless the settings say that it is meant.
     plain=
-    case "$2" in http://*) plain=' allowInsecureConnections="true"' ;; esac
+    case "$2" in http:*) plain=' allowInsecureConnections="true"' ;; esac
     echo "<configuration><packageSources><clear /><add key=\"$1\" value=\"$value\"$plain /></packageSources></configuration>"
 }
 settings snapshot /opt/uom/nuget/packages > /opt/uom/nuget/offline.config

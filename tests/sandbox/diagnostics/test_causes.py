@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sandbox.diagnostics import find_diagnostics, with_cause
-from sandbox.models import Diagnostic, Severity
+from sandbox.models import Diagnostic, Outcome, Severity
+from sandbox.outcomes import Facts, Status, phase_verdict
+from sandbox.profiles import Phase
+from tests.sandbox.diagnostics.test_recorded_output import stream
 
 WORKSPACE = "/sandbox/thread-1/run-1"
 
@@ -116,3 +121,34 @@ def test_an_error_needs_no_last_lines_and_silence_has_none() -> None:
 def test_endless_lines_are_bounded() -> None:
     (found,) = completed(stderr="x" * 10_000_000)
     assert [len(line) for line in found.details] == [500]
+
+
+def facts(**fields: Any) -> Facts:
+    phase = Phase(name="run", command="x", failure=Outcome.RUNTIME_ERROR, diagnostics=("dotnet",))
+    return Facts(**({"phase": phase, "limit": 10.0, "seconds": 1.0} | fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "cause"),
+    [
+        ({"exit_code": 137, "end_reason": "memory"}, "out-of-memory"),
+        ({"exit_code": 137, "status": Status(oom_kills=1)}, "out-of-memory"),
+        ({"exit_code": 134, "stderr": "Out of memory.\n"}, "out-of-memory"),
+        ({"exit_code": 137, "end_reason": "disk"}, "disk-full"),
+        ({"exit_code": 127, "stderr": "run: 1: mvn: not found\n"}, "tool-missing"),
+        ({"exit_code": 137}, "killed"),
+        ({"exit_code": 143}, None),
+        ({"exit_code": 1}, None),
+        ({"exit_code": 0}, None),
+    ],
+)
+def test_facts_about_the_process_give_the_cause(fields: dict[str, Any], cause: str | None) -> None:
+    assert phase_verdict(facts(**fields)).cause == cause
+
+
+def test_a_database_that_answered_before_is_not_why_the_program_failed() -> None:
+    told = {"exit_code": 134, "stderr": stream("dotnet-10.0.12-npgsql-down", "stderr")}
+    unseen = phase_verdict(facts(**told))
+    assert (unseen.outcome, unseen.cause) == (Outcome.DATABASE_UNREACHABLE, "database-unreachable")
+    assert unseen.message == "PostgreSQL at 127.0.0.1:1 did not answer: Connection refused."
+    assert phase_verdict(facts(**told, answered=True)).outcome is Outcome.RUNTIME_ERROR
