@@ -1,4 +1,4 @@
-"""Prefect blocks: credentials for a Daytona API, and profiles that a user can edit in the Prefect UI.
+"""Prefect blocks: credentials for a Daytona API, databases of programs, and profiles to edit in the Prefect UI.
 
 Prefect finds block types by importing this package, so everything is imported here.
 """
@@ -6,7 +6,8 @@ Prefect finds block types by importing this package, so everything is imported h
 from __future__ import annotations
 
 from blocks.credentials import DaytonaCredentials
+from blocks.database import DatabaseConnection
 from blocks.profile import SandboxProfile
 from blocks.registration import Registration, register_blocks
 
-__all__ = ["DaytonaCredentials", "Registration", "SandboxProfile", "register_blocks"]
+__all__ = ["DatabaseConnection", "DaytonaCredentials", "Registration", "SandboxProfile", "register_blocks"]

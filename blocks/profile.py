@@ -33,6 +33,7 @@ class SandboxProfile(Block):
         environment: Environment of every process.
         resources: Share of the machine.
         network: What programs may reach.
+        connections: Databases of every request, names of DatabaseConnection blocks.
         auto_stop_minutes: Idle minutes until the sandbox is stopped.
         auto_delete_minutes: Minutes a stopped sandbox is kept.
         isolation: Who shares a sandbox.
@@ -96,6 +97,11 @@ class SandboxProfile(Block):
         default_factory=dict,
         title="Network",
         description="What programs may reach: mode none, open, or allow with cidrs or domains.",
+    )
+    connections: list[str] = Field(
+        default_factory=list,
+        title="Databases",
+        description="Names of Database Connection blocks: databases that every program of this profile may talk to.",
     )
     auto_stop_minutes: int = Field(
         default=60, title="Stop after (minutes)", description="Idle minutes until the sandbox is stopped, 0 never."
@@ -169,16 +175,18 @@ class SandboxProfile(Block):
 
     def digest(self) -> str:
         """SHA-256 of the content, hexadecimal, without the mark of its origin."""
-        return hashlib.sha256(orjson.dumps(self._content(), option=orjson.OPT_SORT_KEYS)).hexdigest()
+        # Without what has its default, so that a field that comes with an upgrade is no edit of a stored document.
+        content = self._content(exclude_defaults=True)
+        return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     @property
     def edited(self) -> bool:
         """Whether a person changed the document since registration made it from a built-in profile."""
         return self.digest() != self.built_in
 
-    def _content(self) -> dict[str, Any]:
+    def _content(self, *, exclude_defaults: bool = False) -> dict[str, Any]:
         own = set(type(self).model_fields) - set(Block.model_fields) - _NOT_OF_THE_PROFILE
-        return self.model_dump(mode="json", include=own)
+        return self.model_dump(mode="json", include=own, exclude_defaults=exclude_defaults)
 
 
 async def stored_profile(name: str) -> Profile | None:

@@ -8,6 +8,7 @@ from typing import Literal
 from prefect.exceptions import ObjectNotFound
 
 from blocks.credentials import DaytonaCredentials
+from blocks.database import DatabaseConnection
 from blocks.profile import SandboxProfile
 from sandbox.profiles import builtin_profile, builtin_profile_names
 
@@ -34,7 +35,7 @@ async def register_blocks(*, overwrite: bool = False) -> list[Registration]:
         overwrite: Replaces edited documents too.
     """
     done: list[Registration] = []
-    for block_type in (DaytonaCredentials, SandboxProfile):
+    for block_type in (DaytonaCredentials, DatabaseConnection, SandboxProfile):
         await block_type.aregister_type_and_schema()
         done.append(Registration(name=block_type.get_block_type_slug(), action="registered"))
     for name in builtin_profile_names():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -23,6 +23,7 @@ async def validate(
     request: ValidationRequest | Mapping[str, Any],
     *,
     on_event: Sink | None = None,
+    connection_blocks: Sequence[str] = (),
     profile: Profile | None = None,
     credentials: Credentials | None = None,
     progress: Callable[[str], None] | None = None,
@@ -39,6 +40,7 @@ async def validate(
     Args:
         request: The program, or the request's fields as a mapping.
         on_event: Takes every event as it happens, sync or async; a LangGraph stream writer works as it is.
+        connection_blocks: Names of DatabaseConnection blocks: databases beside those of the request.
         profile: Taken instead of the stored or built-in profile of the request's name.
         credentials: Taken instead of what the environment says.
         progress: Called with a line of text when a server has to be started first.
@@ -50,6 +52,7 @@ async def validate(
     checked = request if isinstance(request, ValidationRequest) else checked_request(request)
     call = Call(
         request=checked.identified(),
+        connection_blocks=tuple(connection_blocks),
         profile=profile,
         credentials=credentials,
         sinks=(on_event,) if on_event is not None else (),
@@ -57,7 +60,7 @@ async def validate(
     async with prefect_api(progress=progress):
         token = CALL.set(call)
         try:
-            await validate_flow(**parameters_of(call.request))
+            await validate_flow(**parameters_of(call.request, connection_blocks=connection_blocks))
         except (httpx.HTTPError, PrefectException) as error:
             raise PlatformUnavailableError(f"the Prefect API failed: {type(error).__name__}: {error}") from error
         finally:

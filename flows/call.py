@@ -28,6 +28,7 @@ class Call:
 
     Attributes:
         request: What to validate, identified.
+        connection_blocks: Names of DatabaseConnection blocks; the flow adds them to the request.
         profile: Taken instead of the stored or built-in profile of the request's name.
         credentials: Taken instead of what the environment says.
         sinks: Where events go besides the run's own log and artifacts.
@@ -35,6 +36,7 @@ class Call:
     """
 
     request: ValidationRequest
+    connection_blocks: Sequence[str] = ()
     profile: Profile | None = None
     credentials: Credentials | None = None
     sinks: Sequence[Sink] = field(default_factory=tuple)

@@ -94,11 +94,15 @@ def _told(place: Sequence[int | str], message: str) -> tuple[str, str]:
     return field, message
 
 
-def parameters_of(request: ValidationRequest) -> dict[str, Any]:
+def parameters_of(request: ValidationRequest, *, connection_blocks: Sequence[str] = ()) -> dict[str, Any]:
     """Returns the parameters under which an in-process run of the request is recorded.
 
-    Values of secrets are left out altogether; so are the files' contents when they are large, since the run has them
-    at hand and Prefect would refuse them.
+    Values of secrets and databases are left out altogether; so are the files' contents when they are large, since the
+    run has them at hand and Prefect would refuse them.
+
+    Args:
+        request: The request.
+        connection_blocks: Names of DatabaseConnection blocks.
     """
     total = sum(len(content) for content in request.files.values())
     kept = request.files if total <= PARAMETER_BYTES else {}
@@ -114,8 +118,9 @@ def parameters_of(request: ValidationRequest) -> dict[str, Any]:
         "thread_id": request.thread_id,
         "run_id": request.run_id,
         "environment": request.environment,
+        "connection_blocks": list(connection_blocks),
         "result": request.result.value if request.result else None,
         "isolation": request.isolation.value if request.isolation else None,
         **{name: getattr(limits, field) for name, field in _LIMITS.items()},
     }
-    return {name: value for name, value in parameters.items() if value not in (None, {})}
+    return {name: value for name, value in parameters.items() if value not in (None, {}, [])}

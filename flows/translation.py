@@ -153,7 +153,7 @@ async def _both_sides(call: TranslationCall) -> tuple[ValidationResult, Validati
 async def _side(name: str, call: Call) -> ValidationResult:
     CALL.set(call)  # in this asyncio task's own context
     try:
-        await validate_flow(**parameters_of(call.request))
+        await validate_flow(**parameters_of(call.request, connection_blocks=call.connection_blocks))
     except SandboxError as error:
         get_run_logger().error("the %s could not be validated: %s", name, error)
         raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import httpx
@@ -38,6 +38,8 @@ async def validate_translation(
     *,
     rules: ComparisonRules | Mapping[str, Any] | None = None,
     on_event: Sink | None = None,
+    source_connection_blocks: Sequence[str] = (),
+    target_connection_blocks: Sequence[str] = (),
     source_profile: Profile | None = None,
     target_profile: Profile | None = None,
     credentials: Credentials | None = None,
@@ -54,6 +56,8 @@ async def validate_translation(
         target: Its translation.
         rules: Which differences are accepted; none by default.
         on_event: Takes the events of both runs as they happen; each has a further member ``side``.
+        source_connection_blocks: Names of DatabaseConnection blocks: databases of the source beside its request's.
+        target_connection_blocks: The same for the target.
         source_profile: Taken instead of the stored or built-in profile of the source's name.
         target_profile: The same for the target.
         credentials: Taken instead of what the environment says.
@@ -66,16 +70,28 @@ async def validate_translation(
     checked = rules if isinstance(rules, ComparisonRules) else checked_rules(rules or {})
     one, other = sides_of(_checked(source), _checked(target))
     call = TranslationCall(
-        source=Call(request=one, profile=source_profile, credentials=credentials, sinks=_sinks("source", on_event)),
-        target=Call(request=other, profile=target_profile, credentials=credentials, sinks=_sinks("target", on_event)),
+        source=Call(
+            request=one,
+            connection_blocks=tuple(source_connection_blocks),
+            profile=source_profile,
+            credentials=credentials,
+            sinks=_sinks("source", on_event),
+        ),
+        target=Call(
+            request=other,
+            connection_blocks=tuple(target_connection_blocks),
+            profile=target_profile,
+            credentials=credentials,
+            sinks=_sinks("target", on_event),
+        ),
         rules=checked,
     )
     async with prefect_api(progress=progress):
         token = TRANSLATION.set(call)
         try:
             await validate_translation_flow(
-                source=_recorded(one),
-                target=_recorded(other),
+                source=_recorded(call.source),
+                target=_recorded(call.target),
                 rules=checked.model_dump(mode="json", exclude_defaults=True),
             )
         except (httpx.HTTPError, PrefectException) as error:
@@ -91,9 +107,10 @@ def _checked(request: ValidationRequest | Mapping[str, Any]) -> ValidationReques
     return request if isinstance(request, ValidationRequest) else checked_request(request)
 
 
-def _recorded(request: ValidationRequest) -> dict[str, Any]:
+def _recorded(call: Call) -> dict[str, Any]:
     """The parameters of one side; its files stay with the side's own run, where they are once already."""
-    return {name: value for name, value in parameters_of(request).items() if name not in ("files", "files_base64")}
+    parameters = parameters_of(call.request, connection_blocks=call.connection_blocks)
+    return {name: value for name, value in parameters.items() if name not in ("files", "files_base64")}
 
 
 def _sinks(side: Literal["source", "target"], on_event: Sink | None) -> tuple[Sink, ...]:

@@ -27,6 +27,7 @@ from pydantic import SecretStr
 from blocks.credentials import DaytonaCredentials
 from flows.artifacts import Console, publish_verdict
 from flows.call import CALL, RUNNING, Call, Running
+from flows.connections import with_stored_connections
 from flows.parameters import request_from_parameters
 from flows.profile_choice import choose_profile
 from flows.publisher import PUBLISHER
@@ -142,6 +143,7 @@ async def validate(
     run_id: str | None = None,
     environment: dict[str, str] = {},  # noqa: B006
     secret_blocks: dict[str, str] = {},  # noqa: B006
+    connection_blocks: list[str] = [],  # noqa: B006
     credentials_block: str | None = None,
     stdin: str | None = None,
     timeout_seconds: float | None = None,
@@ -168,6 +170,7 @@ async def validate(
         run_id: Identity of the run; empty makes a new one.
         environment: Plain environment variables; no secrets.
         secret_blocks: Environment variable → name of the Prefect Secret block that holds its value.
+        connection_blocks: Databases the program may talk to: names of DatabaseConnection blocks.
         credentials_block: Name of a DaytonaCredentials block; empty takes the environment of the worker.
         stdin: Standard input of the last phase.
         timeout_seconds: Seconds for all phases together.
@@ -193,6 +196,8 @@ async def validate(
     if call is None:
         call, in_process = await call_from_parameters(parameters), False
     chosen = call.profile or await choose_profile(call.request.profile, logger=logger)
+    call.request = await with_stored_connections(call.request, (*call.connection_blocks, *chosen.connections))
+    chosen = chosen.model_copy(update={"connections": ()})
     flow_run_id = current_flow_run_id()
     framework_name, _ = chosen.framework(call.request.framework)
     PUBLISHER.rename_flow_run(flow_run_id, f"validate-{chosen.name}-{framework_name}-{call.request.thread_id}")
@@ -288,7 +293,9 @@ async def call_from_parameters(parameters: Mapping[str, Any]) -> Call:
             raise ConfigurationError(str(error), field="credentials_block") from None
         credentials = block.credentials()
     request = request_from_parameters(parameters, secrets=secrets).identified()
-    return Call(request=request, credentials=credentials)
+    return Call(
+        request=request, connection_blocks=tuple(parameters["connection_blocks"] or ()), credentials=credentials
+    )
 
 
 async def _secret(variable: str, name: str) -> SecretStr:

@@ -19,6 +19,12 @@ VALIDATE: Final = """\
 Validates one program. Its output appears live, standard output on standard output and standard error on standard
 error; lines about the run go to standard error."""
 
+CONNECTION: Final = (
+    "a database the program may talk to: NAME of a DatabaseConnection block, or KIND=env:VARIABLE, where VARIABLE of "
+    "the caller's environment holds the address (never the address itself); KIND is postgresql, sqlserver, sqlite, "
+    "mongodb or neo4j; with KIND:NAME=env:VARIABLE the program finds it in NAME; may be repeated"
+)
+
 COMPARE: Final = """\
 Runs a program and its translation in sandboxes, both at once, and compares what they compute, query by query. The
 report is on standard output; what the programs print and lines about the runs go to standard error.
@@ -127,6 +133,7 @@ def _validate(commands: Any) -> None:
         metavar="NAME",
         help="pass this variable of the caller's environment on, as a secret",
     )
+    command.add_argument("--connection", action="append", default=[], metavar="DATABASE", help=CONNECTION)
     command.add_argument("--stdin", type=Path, metavar="FILE", help="standard input of the program")
     command.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="for all phases together")
     command.add_argument("--expected", type=Path, metavar="FILE", help="JSON that the result must equal")
@@ -156,6 +163,13 @@ def _compare(commands: Any) -> None:
         command.add_argument(f"--{side}-profile", metavar="NAME", help=f"language environment of the {side}")
         command.add_argument(f"--{side}-framework", metavar="NAME", help=f"project template of the {side}")
         command.add_argument(f"--{side}-entry-point", metavar="FILE", help=f"the file that is the {side}'s program")
+        command.add_argument(
+            f"--{side}-connection",
+            action="append",
+            default=[],
+            metavar="DATABASE",
+            help=f"a database of the {side}; as --connection of validate",
+        )
     command.add_argument("--rules", type=Path, metavar="FILE", help="rules of the comparison, TOML or JSON")
     command.add_argument(
         "--rule", action=_Assignment, default={}, metavar="NAME=VALUE", help="one rule; the value may be JSON"

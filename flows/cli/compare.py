@@ -7,6 +7,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from flows.cli.running import quiet_prefect
 from flows.cli.running import run as run_to_end
 from flows.cli.side_lines import SideLines
 from flows.cli.terminal import Console, one_line
+from flows.connections import split_references
 from flows.outcomes import TRANSLATIONS
 from flows.parameters import checked_request
 from sandbox.comparison import ComparisonRules, ResultsComparison, checked_rules, compare_results
@@ -26,6 +28,19 @@ from sandbox.errors import ConfigurationError
 from sandbox.json_text import JsonTextError, parse_json
 from sandbox.models import ValidationRequest, ValidationResult
 from sandbox.translation import TranslationResult, conclude_translation
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two programs.
+
+    Attributes:
+        request: The program.
+        connection_blocks: Names of blocks with its databases.
+    """
+
+    request: ValidationRequest
+    connection_blocks: tuple[str, ...]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _translate(
-    source: ValidationRequest, target: ValidationRequest, rules: ComparisonRules, console: Console
+    source: Side, target: Side, rules: ComparisonRules, console: Console
 ) -> tuple[TranslationResult, list[str]]:
     from flows.prefect_connection import prefect_api
     from flows.translation_api import validate_translation
@@ -53,7 +68,13 @@ async def _translate(
     lines = SideLines(console.on_event)
     async with prefect_api(progress=console.status) as api_url:
         result = await validate_translation(
-            source, target, rules=rules, on_event=lines.on_event, progress=console.status
+            source.request,
+            target.request,
+            rules=rules,
+            on_event=lines.on_event,
+            source_connection_blocks=source.connection_blocks,
+            target_connection_blocks=target.connection_blocks,
+            progress=console.status,
         )
     await lines.close()
     return result, [f"{api_url.removesuffix('/api')}/runs/flow-run/{result.flow_run_id}"]
@@ -120,14 +141,15 @@ def _value(text: str) -> Any:
         return text
 
 
-def _request(side: str, options: argparse.Namespace) -> ValidationRequest:
+def _request(side: str, options: argparse.Namespace) -> Side:
     profile = getattr(options, f"{side}_profile")
     if not profile:
         raise ConfigurationError(
             "is needed to run a program", field=f"--{side}-profile", remedy="With --results nothing is run."
         )
     path: Path = getattr(options, side)
-    return checked_request(
+    blocks, connections = split_references(getattr(options, f"{side}_connection"), field=f"--{side}-connection")
+    request = checked_request(
         {
             "profile": profile,
             "framework": getattr(options, f"{side}_framework"),
@@ -136,10 +158,12 @@ def _request(side: str, options: argparse.Namespace) -> ValidationRequest:
             "thread_id": options.thread,
             "environment": options.env,
             "secrets": {name: _secret(name) for name in options.secret_env},
+            "connections": connections,
             "isolation": options.isolation,
             "limits": {"total_seconds": options.timeout} if options.timeout else {},
         }
     )
+    return Side(request, tuple(blocks))
 
 
 def _secret(name: str) -> str:

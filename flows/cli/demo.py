@@ -96,12 +96,13 @@ async def _one(example: Example, console: Console, without: dict[str, str]) -> R
     console.line(f"{console.paint(example.name, 'bold')}  {example.title}")
     if profile not in builtin_profile_names():
         without[tools] = f"there is no profile {profile}"
-    if tools not in without:
+    reason = without.get(tools) or _unnamed(example)
+    if not reason:
         console.begin()
         try:
             result = await validate(example.request, on_event=console.on_event)
         except SnapshotBuildError as error:
-            without[tools] = f"the tools of {tools} are not here: {_reason(error)}"
+            reason = without[tools] = f"the tools of {tools} are not here: {_reason(error)}"
         except SandboxError as error:
             console.line(f"{error}\n")
             return Row(name=example.name, verdict="failed", colour="red", detail=one_line(error.message))
@@ -113,8 +114,15 @@ async def _one(example: Example, console: Console, without: dict[str, str]) -> R
                 return Row(name=example.name, verdict="differs", colour="red", detail=one_line("; ".join(faults)))
             seconds = f"{result.timings.total:6.2f} s"
             return Row(name=example.name, verdict=result.outcome.value, colour="green", detail=seconds)
-    console.line(console.paint(f"not run: {without[tools]}\n", "yellow"))
-    return Row(name=example.name, verdict="not run", colour="yellow", detail=without[tools])
+    console.line(console.paint(f"not run: {reason}\n", "yellow"))
+    return Row(name=example.name, verdict="not run", colour="yellow", detail=reason)
+
+
+def _unnamed(example: Example | Translation) -> str | None:
+    """Why the databases of an example are not known, ``None`` when they are."""
+    if not example.missing:
+        return None
+    return f"its databases are not named: set {', '.join(example.missing)}, see examples/README.md"
 
 
 def _tools(request: ValidationRequest) -> str:
@@ -133,6 +141,7 @@ async def _translation(example: Translation, console: Console, without: dict[str
 
     console.line(f"{console.paint(example.name, 'bold')}  {example.title}")
     missing = next((without[_tools(r)] for r in (example.source, example.target) if _tools(r) in without), None)
+    missing = missing or _unnamed(example)
     if missing is None:
         try:
             result = await validate_translation(example.source, example.target, rules=example.rules)

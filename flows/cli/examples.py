@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from flows.connections import connection_fields, referenced_variable
 from flows.parameters import checked_request
 from sandbox.errors import ConfigurationError
 from sandbox.models import Outcome, ValidationRequest, ValidationResult
@@ -22,6 +24,8 @@ class Example:
         name: Name of its directory.
         title: One line for people.
         request: The program.
+        missing: Variables of the environment that hold the addresses of its databases and are not set; without them
+            the request names no database.
         verdict: The outcome it must get.
         diagnostics: Findings there must be, fields of ``Diagnostic`` as far as given.
     """
@@ -29,6 +33,7 @@ class Example:
     name: str
     title: str
     request: ValidationRequest
+    missing: tuple[str, ...] = ()
     verdict: Outcome
     diagnostics: tuple[dict[str, Any], ...]
 
@@ -80,16 +85,29 @@ def load_example(directory: Path) -> Example:
             "limits": document.get("limits", {}),
             "thread_id": "examples",
         }
+        connections, missing = _connections(document.get("connections", ()), path)
         if "expected_file" in document:
             request["expected"] = orjson.loads((directory / document["expected_file"]).read_bytes())
         return Example(
             name=directory.name,
             title=document["title"],
-            request=checked_request(request),
+            request=checked_request({**request, "connections": connections}),
+            missing=missing,
             verdict=Outcome(document["verdict"]),
             diagnostics=tuple(document.get("diagnostics", ())),
         )
     except KeyError as error:
         raise ConfigurationError("is missing", field=f"{path}: {error.args[0]}") from None
+    except ConfigurationError:
+        raise
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"the example {path} cannot be read: {error}") from None
+
+
+def _connections(references: Any, path: Path) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Returns the databases of an example, or the variables that would have to name them."""
+    named = [(f"{path}: connections[{number}]", reference) for number, reference in enumerate(references)]
+    variables = dict.fromkeys(referenced_variable(reference, field) for field, reference in named)
+    if missing := tuple(name for name in variables if name not in os.environ):
+        return [], missing
+    return [connection_fields(reference, field) for field, reference in named], ()

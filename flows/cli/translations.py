@@ -27,6 +27,7 @@ class Translation:
         rules: Which differences are accepted.
         verdict: The outcome it must get.
         queries: The status that these queries must get.
+        missing: As for ``Example``, of both.
         accepted: The rules that must have accepted something, and no others.
     """
 
@@ -37,6 +38,7 @@ class Translation:
     rules: ComparisonRules
     verdict: TranslationOutcome
     queries: Mapping[str, QueryStatus]
+    missing: tuple[str, ...] = ()
     accepted: frozenset[str]
 
     def faults(self, result: TranslationResult) -> list[str]:
@@ -70,8 +72,8 @@ def load_translation(path: Path) -> Translation:
     examples = path.parent.parent
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-        source = load_example(examples / document["source"]).request
-        target = load_example(examples / document["target"]).request
+        pair = [load_example(examples / document[side]) for side in ("source", "target")]
+        source, target = (example.request for example in pair)
         return Translation(
             name=path.stem,
             title=document["title"],
@@ -80,6 +82,7 @@ def load_translation(path: Path) -> Translation:
             rules=checked_rules(document.get("rules", {}), field=f"{path}: rules"),
             verdict=TranslationOutcome(document["verdict"]),
             queries={name: QueryStatus(status) for name, status in document.get("queries", {}).items()},
+            missing=tuple(dict.fromkeys(name for example in pair for name in example.missing)),
             accepted=frozenset(document.get("accepted", ())),
         )
     except KeyError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from flows.cli.program import read_program
 from flows.cli.running import quiet_prefect
 from flows.cli.running import run as run_to_end
 from flows.cli.terminal import Console, summary
+from flows.connections import split_references
 from flows.outcomes import OUTCOMES
 from flows.parameters import checked_request
 from sandbox.errors import ConfigurationError
@@ -24,21 +26,28 @@ from sandbox.profiles import Profile, load_profile_file
 def run(options: argparse.Namespace) -> int:
     """Validates one program and returns the exit code of its outcome."""
     profile = load_profile_file(options.profile_file) if options.profile_file else None
-    request = _request(options, profile)
+    blocks, connections = split_references(options.connection, field="--connection")
+    request = _request(options, profile, connections)
     # With --json, standard output is the verdict's alone.
     console = Console(live=not options.quiet, output=sys.stderr if options.json else None)
     quiet_prefect()
-    return run_to_end(_validate(request, profile, options, console))
+    return run_to_end(_validate(request, blocks, profile, options, console))
 
 
 async def _validate(
-    request: ValidationRequest, profile: Profile | None, options: argparse.Namespace, console: Console
+    request: ValidationRequest,
+    blocks: Sequence[str],
+    profile: Profile | None,
+    options: argparse.Namespace,
+    console: Console,
 ) -> int:
     from flows.api import validate
     from flows.prefect_connection import prefect_api
 
     async with prefect_api(progress=console.status) as api_url:
-        result = await validate(request, on_event=console.on_event, profile=profile, progress=console.status)
+        result = await validate(
+            request, on_event=console.on_event, connection_blocks=blocks, profile=profile, progress=console.status
+        )
     if options.json:
         sys.stdout.write(orjson.dumps(result.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode() + "\n")
         sys.stdout.flush()
@@ -49,7 +58,9 @@ async def _validate(
     return OUTCOMES[result.outcome].exit_code
 
 
-def _request(options: argparse.Namespace, profile: Profile | None) -> ValidationRequest:
+def _request(
+    options: argparse.Namespace, profile: Profile | None, connections: Sequence[Mapping[str, Any]]
+) -> ValidationRequest:
     document: dict[str, Any] = {
         "profile": profile.name if profile else options.profile,
         "framework": options.framework,
@@ -58,6 +69,7 @@ def _request(options: argparse.Namespace, profile: Profile | None) -> Validation
         "thread_id": options.thread,
         "environment": options.env,
         "secrets": {name: _secret(name) for name in options.secret_env},
+        "connections": connections,
         "isolation": options.isolation,
         "limits": {"total_seconds": options.timeout} if options.timeout else {},
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -12,9 +13,11 @@ from prefect.client.orchestration import get_client
 from prefect.testing.standard_test_suites.blocks import BlockStandardTestSuite
 from pydantic import SecretStr
 
-from blocks import DaytonaCredentials, SandboxProfile, register_blocks
+from blocks import DatabaseConnection, DaytonaCredentials, SandboxProfile, register_blocks
+from blocks.database import stored_connection
 from blocks.profile import stored_profile
 from flows import prefect_api
+from sandbox import databases
 from sandbox.connection import Credentials
 from sandbox.errors import ConfigurationError
 from sandbox.profiles import Profile, builtin_profile, builtin_profile_names, load_profile_file
@@ -26,7 +29,7 @@ async def _api(prefect_server: str) -> AsyncIterator[None]:
         yield
 
 
-@pytest.mark.parametrize("block", [DaytonaCredentials, SandboxProfile])
+@pytest.mark.parametrize("block", [DatabaseConnection, DaytonaCredentials, SandboxProfile])
 class TestStandards(BlockStandardTestSuite):
     """Prefect's own suite for blocks of integrations."""
 
@@ -44,9 +47,11 @@ class TestStandards(BlockStandardTestSuite):
             assert not field.is_required(), f"{name}: a new required field makes stored documents unreadable"
 
     def test_names_are_pinned(self, block: type[Block]) -> None:
-        assert block.get_block_type_slug() == {"DaytonaCredentials": "daytona-credentials"}.get(
-            block.__name__, "sandbox-profile"
-        )
+        assert block.get_block_type_slug() == {
+            "DatabaseConnection": "database-connection",
+            "DaytonaCredentials": "daytona-credentials",
+            "SandboxProfile": "sandbox-profile",
+        }.get(block.__name__)
         assert "_block_type_name" in vars(block)
 
 
@@ -85,6 +90,7 @@ def test_a_wrong_field_is_named(changes: dict[str, object], field: str) -> None:
 async def test_registration_is_repeatable_and_keeps_what_a_person_edited() -> None:
     first = {done.name: done.action for done in await register_blocks()}
     assert first["daytona-credentials"] == first["sandbox-profile"] == "registered"
+    assert first["database-connection"] == "registered"
     assert first["sandbox-profile/python"] == "created"
     second = {done.name: done.action for done in await register_blocks()}
     assert second["sandbox-profile/python"] == "unchanged"
@@ -154,3 +160,57 @@ def test_a_profile_file_and_a_block_are_the_same(tmp_path: Path) -> None:
     profile = builtin_profile("python").model_copy(update={"name": "mine"})
     path.write_text(profile.model_dump_json())
     assert SandboxProfile.from_profile(load_profile_file(path)).profile("mine") == profile
+
+
+@pytest.mark.usefixtures("_api")
+async def test_a_database_is_stored_with_its_secrets_hidden_and_loaded_by_its_name() -> None:
+    block = DatabaseConnection(kind="neo4j", host="graph", username="neo4j", password=SecretStr("gehe;im"))
+    assert "gehe;im" not in repr(block)
+    await block.asave("orders")
+    await DatabaseConnection(kind="mongodb", url=SecretStr("mongodb://me:gehe%3Bim@a,b/shop")).asave("documents")
+    try:
+        found = await stored_connection("orders")
+        assert found.variables() == {
+            "NEO4J_URI": "bolt://graph:7687",
+            "NEO4J_USERNAME": "neo4j",
+            "NEO4J_PASSWORD": "gehe;im",
+        }
+        assert len((await stored_connection("documents")).endpoints) == 2
+        async with get_client() as api:
+            stored = await api.read_block_document_by_name("orders", "database-connection", include_secrets=False)
+        assert "gehe;im" not in stored.model_dump_json()
+    finally:
+        await DatabaseConnection.adelete("orders")
+        await DatabaseConnection.adelete("documents")
+    with pytest.raises(ConfigurationError, match=r"database-connection/orders cannot be read.*blocks register"):
+        await stored_connection("orders")
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"url": SecretStr("gehe;im")}, "url is no connection string"),
+        ({"kind": "mongodb", "url": SecretStr("mongodb://u:gehe/im@a")}, "not percent-encoded"),
+        ({}, "`url` or `host` is needed"),
+        ({"host": "a", "port": 70_000}, "port "),
+        ({"host": "a", "url": SecretStr("Host=b")}, "`host` and `url` exclude each other"),
+        ({"host": "a", "variable": "1"}, "variable is not a name"),
+    ],
+)
+def test_a_wrong_field_of_a_database_is_named_and_not_shown(fields: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        DatabaseConnection(**fields).connection()
+    assert text in str(caught.value)
+    assert "gehe" not in str(caught.value)
+
+
+def test_every_field_of_a_database_has_its_place() -> None:
+    assert set(DatabaseConnection.model_fields) >= set(databases.DatabaseConnection.model_fields)
+
+
+def test_a_field_with_its_default_is_no_edit_of_a_profile() -> None:
+    profile = builtin_profile("python")
+    block = SandboxProfile.from_profile(profile, built_in=True)
+    assert block.digest() == SandboxProfile.from_profile(profile.model_copy(update={"connections": ()})).digest()
+    assert block.digest() != SandboxProfile.from_profile(profile.model_copy(update={"connections": ("a",)})).digest()
+    assert not block.edited
