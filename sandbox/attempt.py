@@ -11,7 +11,7 @@ from sandbox.diagnostics import find_diagnostics, with_cause
 from sandbox.errors import SandboxError, SandboxLostError, SandboxSpoiltError
 from sandbox.events import DIAGNOSTIC, PHASE_FINISHED, PHASE_STARTED, EventStream
 from sandbox.execution import PhaseRun, Session
-from sandbox.models import Diagnostic, Isolation, Outcome, PhaseResult, ValidationRequest
+from sandbox.models import Diagnostic, Isolation, Outcome, PhaseResult, RunLimits, ValidationRequest
 from sandbox.outcomes import Facts, Status, Verdict, phase_verdict
 from sandbox.results import Reading, read_result, read_status
 from sandbox.retry import Deadline
@@ -75,11 +75,14 @@ class Attempt:
     async def start(self, phase: Phase) -> None:
         """Starts a phase."""
         request, profile = self._task.request, self._task.profile
-        limits = request.limits
+        # The preflight is ours: the program's environment and the limits of its output are not for it.
+        limits = RunLimits() if phase.name == PREFLIGHT else request.limits
         first = not self.results
         if first:
-            self._total = Deadline(limits.total_seconds)
-        limit = min(limits.phase_seconds.get(phase.name, phase.timeout_seconds), max(self._total.remaining, 0.001))
+            self._total = Deadline(request.limits.total_seconds)
+        limit = min(
+            request.limits.phase_seconds.get(phase.name, phase.timeout_seconds), max(self._total.remaining, 0.001)
+        )
         run = PhaseRun(
             phase,
             self._session,
@@ -96,7 +99,7 @@ class Attempt:
         last = phase is self._task.framework.phases[-1]
         environment = {**request.environment, **self._task.secrets, **(self._task.databases if last else {})}
         await run.start(
-            environment={} if phase.name == PREFLIGHT else environment,  # the program's, and this is none
+            environment={} if phase.name == PREFLIGHT else environment,
             stdin=request.stdin is not None and last,
             fresh=first,
         )

@@ -37,6 +37,15 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
+    def is_name(self) -> bool:
+        """Whether its host is a name that has to be looked up."""
+        try:
+            ipaddress.ip_address(self.host)
+        except ValueError:
+            return not self.on_this_machine
+        return False
+
+    @property
     def on_this_machine(self) -> bool:
         """Whether it is called by a name or address that every machine uses for itself."""
         if self.host == "localhost" or self.host.endswith(".localhost"):

@@ -35,11 +35,12 @@ _LINE: Final = re.compile(
     r"^(?P<number>\d+) .*? (?P<state>answered|closed|failed|silent|unreached)(?: (?P<rest>.*))?$", re.MULTILINE
 )
 _UNRESOLVED: Final = "its name cannot be resolved in the sandbox"
+_RESET: Final = "connection refused or reset"
 _REASONS: Final = {
     "Name or service not known": _UNRESOLVED,
     "Temporary failure in name resolution": _UNRESOLVED,
     "No address associated with hostname": _UNRESOLVED,
-    "Connection reset by peer": "connection refused or reset",
+    "Connection reset by peer": _RESET,
 }
 _BASH_WITHOUT_NETWORK: Final = ("No such file or directory", "not supported")
 
@@ -166,7 +167,9 @@ def _reason(connection: DatabaseConnection, endpoint: Endpoint, state: str, rest
             return f"it accepts connections but does not answer as {product} within {patience}"
         case "unreached":
             return f"no connection within {patience}"
-    return _REASONS.get(rest) or f"{rest[:1].lower()}{rest[1:]}"
+    reason = _REASONS.get(rest) or f"{rest[:1].lower()}{rest[1:]}"
+    # The local platform looks names up itself, outside of the sandbox, and resets what leads nowhere.
+    return f"{reason}, or its name is unknown" if reason is _RESET and endpoint.is_name else reason
 
 
 def _unchecked(why: str) -> str:

@@ -15,7 +15,7 @@ from sandbox.databases import DatabaseConnection
 from sandbox.databases.preflight import NO_BASH, Preflight
 from sandbox.errors import ConfigurationError
 from sandbox.events import PHASE_STARTED
-from sandbox.models import Outcome, ValidationResult
+from sandbox.models import Outcome, RunLimits, ValidationResult
 from tests.sandbox.database_fakes import SPEAKERS, address, fake_server, hangs_up, self_signed, silent, website
 from tests.sandbox.shell_profile import Recorded, shell_profile, validate
 
@@ -154,6 +154,25 @@ async def test_a_name_that_does_not_exist_is_told(daytona: AsyncDaytona) -> None
     result = await validate(daytona, shell_profile("true"), connections=(connection,))
     assert result.outcome is Outcome.DATABASE_UNREACHABLE
     assert "The PostgreSQL database at no-such-host.invalid:5432 cannot be reached" in result.message
+    assert "its name" in result.message
+
+
+async def test_the_limits_of_a_program_are_not_those_of_the_preflight(daytona: AsyncDaytona) -> None:
+    hosts = ",".join(f"127.0.0.1:{port}" for port in range(1, 10))
+    async with fake_server(silent) as server:
+        connection = database("mongodb", f"mongodb://localhost:{server.port},{hosts}")
+        limits = RunLimits(no_output_seconds=0.2, output_bytes=1024)
+        environment = {"PATH": "/nowhere", "BASH_ENV": "/nowhere", "TMPDIR": "/nowhere"}
+        profile = shell_profile("true")
+        result = await validate(daytona, profile, connections=(connection,), limits=limits, environment=environment)
+    assert result.outcome is Outcome.DATABASE_UNREACHABLE, result
+    assert "does not answer as MongoDB within 2.5 s" in result.message
+    limits = RunLimits(phase_seconds={"preflight": 0.001})
+    async with fake_server(silent) as server:
+        connection = database("mongodb", f"mongodb://localhost:{server.port}")
+        result = await validate(daytona, profile, connections=(connection,), limits=limits)
+    assert result.outcome is Outcome.TIMEOUT
+    assert [phase.name for phase in result.phases] == ["preflight"]
 
 
 async def test_the_program_reaches_its_database_and_only_the_last_phase_knows_it(daytona: AsyncDaytona) -> None:
