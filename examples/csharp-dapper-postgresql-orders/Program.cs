@@ -5,7 +5,7 @@ using System.Text.Json;
 using Dapper;
 using Npgsql;
 
-var database = Environment.GetEnvironmentVariable("CONNECTION_STRING") ?? "Host=localhost;Database=shop;Username=shop";
+var database = Environment.GetEnvironmentVariable("CONNECTION_STRING");
 using var connection = new NpgsqlConnection(database);
 connection.Open();
 

@@ -4,7 +4,7 @@ using System.Text.Encodings.Web;
 using System.Text.Json;
 using Microsoft.EntityFrameworkCore;
 
-var database = Environment.GetEnvironmentVariable("CONNECTION_STRING") ?? "Host=localhost;Database=shop;Username=shop";
+var database = Environment.GetEnvironmentVariable("CONNECTION_STRING");
 using var shop = new ShopContext(new DbContextOptionsBuilder<ShopContext>().UseNpgsql(database).Options);
 
 var answers = new Dictionary<string, object>();

@@ -150,7 +150,7 @@ async def test_a_wrong_password_is_the_drivers_own_error_and_shown_nowhere(workb
     (found,) = (item for item in result.diagnostics if item.severity is Severity.ERROR)
     said = {
         "postgresql": 'Npgsql.PostgresException: 28P01: password authentication failed for user "shop"',
-        "neo4j": "org.neo4j.driver.exceptions.AuthenticationException: Unauthorized",
+        "neo4j": "org.neo4j.driver.exceptions.AuthenticationException: The client is unauthorized",
     }
     assert said[case.program.kind] in "\n".join((found.message, *found.details)), told(result)
     assert "sesame" not in result.model_dump_json()

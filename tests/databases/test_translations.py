@@ -4,32 +4,41 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from flows import validate_translation
-from flows.cli.translations import Translation, load_translation
+from flows.cli.translations import Translation, load_translation, translation_files
 from sandbox.comparison import TranslationOutcome
-from sandbox.databases import DatabaseConnection, DatabaseKind
-from sandbox.models import ValidationRequest, ValidationResult
+from sandbox.models import ValidationResult
 from sandbox.translation import TranslationResult, conclude_translation, sides_of
-from tests.databases.server import Server
 from tests.examples.workbench import Workbench
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 """The snapshots of .NET and of Spring take most of a minute each."""
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FILES = sorted((EXAMPLES / "databases/translations").glob("*.toml"))
-RIGHT = [path for path in FILES if tomllib.loads(path.read_text(encoding="utf-8"))["verdict"] == "equivalent"]
+VARIABLES = {"postgresql": "SHOP_POSTGRESQL", "mongodb": "SHOP_MONGODB", "neo4j": "SHOP_NEO4J"}
+
+
+def read(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def descriptions(path: Path) -> list[dict[str, Any]]:
+    """What the examples of a translation say of themselves."""
+    return [read(EXAMPLES / read(path)[side] / "example.toml") for side in ("source", "target")]
+
+
+def needs_database(path: Path) -> bool:
+    return any("connections" in example for example in descriptions(path))
+
+
+FILES = [path for path in translation_files(EXAMPLES) if needs_database(path)]
+RIGHT = [path for path in FILES if read(path)["verdict"] == "equivalent"]
 THROUGH_THE_FLOW = [*RIGHT, *(path for path in FILES if path.stem in ("mongodb-loses-nulls", "neo4j-inner-join"))]
-KINDS = {
-    "efcore": "postgresql",
-    "dapper": "postgresql",
-    "spring-data-mongodb": "mongodb",
-    "spring-data-neo4j": "neo4j",
-}
+WRONG = [path for path in FILES if path not in THROUGH_THE_FLOW]
 
 
 def by_name(path: Path) -> str:
@@ -43,38 +52,23 @@ def sources() -> dict[str, ValidationResult]:
 
 
 @pytest.fixture
-def translation(request: pytest.FixtureRequest) -> Translation:
-    """A translation whose two programs know their databases."""
-    found = load_translation(request.param)
-    servers: dict[str, Server] = {
-        kind: request.getfixturevalue(kind)
-        for kind in sorted({KINDS[str(side.framework)] for side in (found.source, found.target)})
-    }
-
-    def with_database(side: ValidationRequest) -> ValidationRequest:
-        server = servers[KINDS[str(side.framework)]]
-        connection = DatabaseConnection(kind=DatabaseKind(server.kind), url=SecretStr(server.url))
-        return side.model_copy(update={"connections": (connection,)})
-
-    return Translation(
-        name=found.name,
-        title=found.title,
-        source=with_database(found.source),
-        target=with_database(found.target),
-        rules=found.rules,
-        verdict=found.verdict,
-        queries=found.queries,
-        accepted=found.accepted,
-    )
+def translation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Translation:
+    """A translation whose two programs find their databases by the variables that the examples name."""
+    path: Path = request.param
+    for kind, variable in VARIABLES.items():
+        if any(kind in example["connections"][0]["kind"] for example in descriptions(path)):
+            monkeypatch.setenv(variable, request.getfixturevalue(kind).url)
+    found = load_translation(path)
+    assert found.missing == ()
+    return found
 
 
 def check(path: Path, translation: Translation, result: TranslationResult) -> None:
     """Holds a verdict against the description: the outcome, each query's status, and all paths that differ."""
     assert not translation.faults(result), result.text()
     assert result.comparison is not None
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
     found = {query.name: [item.path for item in query.differences] for query in result.queries if query.differences}
-    assert found == document.get("paths", {})
+    assert found == read(path).get("paths", {})
     for name in found:
         assert name in result.feedback(1500)
 
@@ -93,9 +87,6 @@ async def test_the_flow_gives_the_verdict(path: Path, translation: Translation, 
         translation.source, translation.target, rules=translation.rules, credentials=workbench.credentials
     )
     check(path, translation, result)
-
-
-WRONG = [path for path in FILES if path not in THROUGH_THE_FLOW]
 
 
 @pytest.mark.parametrize(
@@ -117,9 +108,3 @@ def test_right_and_wrong_ones_lead_to_both_databases() -> None:
     assert {"efcore-to-mongodb", "efcore-to-neo4j"} <= {path.stem for path in RIGHT}
     for database in ("mongodb", "neo4j"):
         assert sum(path.stem.startswith(f"{database}-") and path not in RIGHT for path in FILES) >= 5
-
-
-def test_the_readme_lists_every_translation() -> None:
-    text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    for path in FILES:
-        assert f"`{path.stem}`" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,19 @@ import pytest
 from flows.cli.translations import load_translation, translation_files
 from sandbox.comparison import QueryStatus, TranslationOutcome
 from sandbox.translation import conclude_translation, sides_of
+from tests.examples.test_examples import read
 from tests.examples.workbench import Workbench
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FILES = translation_files(EXAMPLES)
+
+
+def needs_database(path: Path) -> bool:
+    """Whether a translation is tested in ``tests/databases``."""
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    return any("connections" in read(EXAMPLES / document[side]) for side in ("source", "target"))
+
+
+FILES = [path for path in translation_files(EXAMPLES) if not needs_database(path)]
 
 
 def slow_when_large(path: Path) -> Any:
@@ -47,5 +57,5 @@ def test_there_are_right_and_wrong_ones() -> None:
 
 def test_the_readme_lists_every_translation() -> None:
     text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    for path in FILES:
+    for path in translation_files(EXAMPLES):
         assert f"`{path.stem}`" in text
