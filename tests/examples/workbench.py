@@ -23,7 +23,7 @@ from sandbox.validation import Validation
 from tests.databases.maven import repository_networks
 from tests.local.platforms import running_platform, sdk
 
-_TOOL_MISSING = re.compile(r".* is needed; found:.*|The libraries of \S+ could not be fetched;.*")
+_TOOL_MISSING = re.compile(r".* is needed; found:.*|The (?:libraries|packages) of \S+ could not be fetched;.*")
 NO_PACKAGES = "UOM_NUGET_SOURCE does not say where NuGet packages come from"
 
 
