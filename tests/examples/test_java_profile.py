@@ -98,7 +98,8 @@ async def test_a_program_that_eats_all_memory_is_told_so(workbench: Workbench) -
     result = await java(workbench, {"Main.java": source})
     assert result.outcome is Outcome.MEMORY_EXCEEDED
     (found,) = result.diagnostics
-    assert (found.path, found.line, found.code) == ("Main.java", 1, "java.lang.OutOfMemoryError")
+    assert (found.path, found.line, found.code) == ("Main.java", 1, "out-of-memory")
+    assert found.message.startswith("java.lang.OutOfMemoryError")
 
 
 async def test_a_warning_does_not_hide_that_the_program_passed(workbench: Workbench) -> None:
@@ -142,10 +143,21 @@ async def test_the_exit_code_is_the_programs(workbench: Workbench, code: int) ->
 
 
 async def test_what_a_program_prints_is_no_compiler_error(workbench: Workbench) -> None:
-    source = 'void main() { System.err.println("Main.java:1: error: cannot find symbol"); System.exit(5); }'
-    result = await java(workbench, {"Main.java": source})
+    line = "Main.java:1: error: cannot find symbol"
+    result = await java(workbench, {"Main.java": f'void main() {{ System.err.println("{line}"); System.exit(5); }}'})
     assert result.outcome is Outcome.RUNTIME_ERROR
-    assert result.diagnostics == ()
+    (found,) = result.diagnostics
+    assert (found.severity, found.code, found.path, found.details) == (Severity.INFO, "last-lines", None, (line,))
+
+
+async def test_a_project_is_told_to_be_unused_and_changes_nothing(workbench: Workbench) -> None:
+    source = 'void main() { IO.println("built"); }'
+    project = "<project><modelVersion>4.0.0</modelVersion></project>"
+    result = await java(workbench, {"Main.java": source, "pom.xml": project}, entry_point="Main.java")
+    assert printed(result) == "built\n"
+    (found,) = result.diagnostics
+    assert (found.severity, found.phase) == (Severity.WARNING, "build")
+    assert found.message.startswith("pom.xml is not used")
 
 
 async def test_two_at_once_do_not_disturb_each_other(workbench: Workbench) -> None:

@@ -22,40 +22,37 @@ using NHibernate.Mapping.ByCode;
 using NHibernate.Mapping.ByCode.Conformist;
 using NHibernate.Tool.hbm2ddl;
 
-var configuration = new Configuration();
-configuration.DataBaseIntegration(database =>
-{
-    database.ConnectionString = "Data Source=orders.db";
-    database.Driver<Uom.SqliteDriver>();
-    database.Dialect<SQLiteDialect>();
-    database.KeywordsAutoImport = Hbm2DDLKeyWords.None;
-});
+var configuration = new Configuration()
+    .SetProperty("connection.connection_string", "Data Source=orders.db")
+    .SetProperty("connection.driver_class", typeof(Uom.SqliteDriver).AssemblyQualifiedName)
+    .SetProperty("dialect", typeof(SQLiteDialect).AssemblyQualifiedName)
+    .SetProperty("hbm2ddl.keywords", "none");
 var mapper = new ModelMapper();
-mapper.AddMapping<OrderMapping>();
+mapper.AddMapping<PurchaseMapping>();
 configuration.AddMapping(mapper.CompileMappingForAllExplicitlyAddedEntities());
 new SchemaExport(configuration).Create(false, true);
 using var factory = configuration.BuildSessionFactory();
 using var session = factory.OpenSession();
-session.Save(new Order { Customer = "žluťoučký 日本語 😀" });
+session.Save(new Purchase { Customer = "žluťoučký 日本語 😀" });
 session.Flush();
-var rows = await session.Query<Order>().Where(order => order.Id > 0).ToListAsync();
+var rows = await session.Query<Purchase>().Where(row => row.Id > 0).ToListAsync();
 var path = System.Environment.GetEnvironmentVariable("NHIBERNATE_RESULTS_PATH")!;
 File.WriteAllText(path, Newtonsoft.Json.JsonConvert.SerializeObject(rows.Select(row => row.Customer)));
 Console.WriteLine($"{typeof(MicrosoftDataSqlClientDriver).Name} {typeof(NpgsqlDriver).Name}");
 
-public class Order
+public class Purchase
 {
     public virtual int Id { get; set; }
     public virtual string Customer { get; set; } = "";
 }
 
-public class OrderMapping : ClassMapping<Order>
+public class PurchaseMapping : ClassMapping<Purchase>
 {
-    public OrderMapping()
+    public PurchaseMapping()
     {
-        Table("customer_order");
-        Id(order => order.Id, id => id.Generator(Generators.Native));
-        Property(order => order.Customer);
+        Table("purchase");
+        Id(row => row.Id, id => id.Generator(Generators.Native));
+        Property(row => row.Customer);
     }
 }
 """

@@ -125,7 +125,8 @@ def test_endless_lines_are_bounded() -> None:
 
 def facts(**fields: Any) -> Facts:
     phase = Phase(name="run", command="x", failure=Outcome.RUNTIME_ERROR, diagnostics=("dotnet",))
-    return Facts(**({"phase": phase, "limit": 10.0, "seconds": 1.0} | fields))
+    defaults: dict[str, Any] = {"phase": phase, "limit": 10.0, "seconds": 1.0}
+    return Facts(**(defaults | fields))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_facts_about_the_process_give_the_cause(fields: dict[str, Any], cause: s
 
 
 def test_a_database_that_answered_before_is_not_why_the_program_failed() -> None:
-    told = {"exit_code": 134, "stderr": stream("dotnet-10.0.12-npgsql-down", "stderr")}
+    told: dict[str, Any] = {"exit_code": 134, "stderr": stream("dotnet-10.0.12-npgsql-down", "stderr")}
     unseen = phase_verdict(facts(**told))
     assert (unseen.outcome, unseen.cause) == (Outcome.DATABASE_UNREACHABLE, "database-unreachable")
     assert unseen.message == "PostgreSQL at 127.0.0.1:1 did not answer: Connection refused."

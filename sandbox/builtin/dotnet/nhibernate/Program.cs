@@ -6,17 +6,14 @@ using NHibernate.Mapping.ByCode.Conformist;
 using NHibernate.Tool.hbm2ddl;
 
 // Does a little of everything, so that the libraries it loads are those that programs load.
-var configuration = new Configuration();
-configuration.DataBaseIntegration(database =>
-{
-    database.ConnectionString = "Data Source=training.db";
-    database.Driver<Uom.SqliteDriver>();
-    database.Dialect<SQLiteDialect>();
-    database.KeywordsAutoImport = Hbm2DDLKeyWords.None;
-});
+var configuration = new Configuration()
+    .SetProperty("connection.connection_string", "Data Source=training.db")
+    .SetProperty("connection.driver_class", typeof(Uom.SqliteDriver).AssemblyQualifiedName)
+    .SetProperty("dialect", typeof(SQLiteDialect).AssemblyQualifiedName)
+    .SetProperty("hbm2ddl.keywords", "none");
 var mapper = new ModelMapper();
 mapper.AddMapping<CustomerMapping>();
-mapper.AddMapping<OrderMapping>();
+mapper.AddMapping<PurchaseMapping>();
 configuration.AddMapping(mapper.CompileMappingForAllExplicitlyAddedEntities());
 new SchemaExport(configuration).Create(false, true);
 using var factory = configuration.BuildSessionFactory();
@@ -25,14 +22,13 @@ using (var transaction = session.BeginTransaction())
 {
     var customer = new Customer { Name = "žluťoučký 日本語 😀" };
     session.Save(customer);
-    session.Save(new Order { Customer = customer, Total = 12.5m, Placed = new DateTime(2024, 2, 29) });
+    session.Save(new Purchase { Customer = customer, Total = 12.5m, Placed = new DateTime(2024, 2, 29) });
     transaction.Commit();
 }
 using (var session = factory.OpenSession())
 {
-    var order = session.Query<Order>().Fetch(order => order.Customer).Single(order => order.Total > 10);
-    var count = session.CreateQuery("select count(*) from Order").UniqueResult<long>();
-    Console.WriteLine(count == 1 ? order.Customer!.Name : $"{count} orders");
+    var purchases = session.Query<Purchase>().Where(row => row.Id > 0).Fetch(row => row.Customer).ToList();
+    Console.WriteLine(purchases.Single().Customer!.Name);
 }
 File.WriteAllLines(
     System.Environment.GetEnvironmentVariable("UOM_RESULT_FILE") ?? "loaded",
@@ -44,7 +40,7 @@ public class Customer
     public virtual string Name { get; set; } = "";
 }
 
-public class Order
+public class Purchase
 {
     public virtual int Id { get; set; }
     public virtual decimal Total { get; set; }
@@ -62,14 +58,14 @@ public class CustomerMapping : ClassMapping<Customer>
     }
 }
 
-public class OrderMapping : ClassMapping<Order>
+public class PurchaseMapping : ClassMapping<Purchase>
 {
-    public OrderMapping()
+    public PurchaseMapping()
     {
-        Table("customer_order");
-        Id(order => order.Id, id => id.Generator(Generators.Native));
-        Property(order => order.Total);
-        Property(order => order.Placed);
-        ManyToOne(order => order.Customer, customer => customer.Column("customer_id"));
+        Table("purchase");
+        Id(purchase => purchase.Id, id => id.Generator(Generators.Native));
+        Property(purchase => purchase.Total);
+        Property(purchase => purchase.Placed);
+        ManyToOne(purchase => purchase.Customer, customer => customer.Column("customer_id"));
     }
 }

@@ -1,7 +1,7 @@
 namespace Uom;
 
 /// <summary>Lets NHibernate work with Microsoft.Data.Sqlite, for which it has no driver of its own.</summary>
-/// <remarks>To be used with the dialect <c>SQLiteDialect</c> and <c>KeywordsAutoImport = Hbm2DDLKeyWords.None</c>.</remarks>
+/// <remarks>Goes with the dialect <c>SQLiteDialect</c> and the property <c>hbm2ddl.keywords</c> set to <c>none</c>.</remarks>
 public class SqliteDriver : NHibernate.Driver.ReflectionBasedDriver
 {
     public SqliteDriver()
