@@ -154,11 +154,32 @@ async def _local_credentials() -> Credentials:
 
 
 class _Shared:
-    """One client and how many use it."""
+    """One client, the event sockets it has opened, and how many use it."""
 
     def __init__(self, daytona: AsyncDaytona) -> None:
         self.daytona = daytona
         self.users = 0
+        self._sockets: set[Any] = set()
+        dispatcher = daytona._event_dispatcher
+        if dispatcher is not None:
+            connect = dispatcher.connect
+
+            async def remembered(timeout: float = 5.0) -> None:
+                try:
+                    await connect(timeout)
+                finally:
+                    self._sockets.add(dispatcher._sio)
+
+            dispatcher.connect = remembered  # type: ignore[method-assign]
+
+    async def close(self) -> None:
+        """Closes the client with everything it has opened."""
+        await _close(self.daytona)
+        # Engine.IO closes its HTTP session when a connection ends, but not when an attempt to connect has failed or was
+        # given up: a platform that went away would leave open sessions behind.
+        for socket in self._sockets - {None}:
+            if socket.eio.http is not None and not socket.eio.http.closed:
+                await socket.eio.http.close()
 
 
 _shared: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str, str | None], _Shared]] = (
@@ -188,7 +209,7 @@ async def client(credentials: Credentials) -> AsyncIterator[AsyncDaytona]:
         shared.users -= 1
         if not shared.users:
             del clients[identity]
-            await to_the_end(_close(shared.daytona))
+            await to_the_end(shared.close())
 
 
 def _open(credentials: Credentials) -> AsyncDaytona:

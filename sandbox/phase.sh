@@ -76,7 +76,27 @@ wait "$program" 2>/dev/null  # the shell would tell of a killed job in words of 
 code=$?
 read -r ended _ </proc/uptime
 
-# What the program left running: first its group, then whatever carries the session's mark in its environment.
+# The session's shell and what is above it hold the phase's output, too, until this script has ended.
+above=" $$ " parent=$PPID
+while [ "${parent:-0}" -gt 0 ]; do
+    above="$above$parent " upper=0
+    [ ! -r "/proc/$parent/status" ] || while read -r key value; do
+        [ "$key" != PPid: ] || upper=$value
+    done <"/proc/$parent/status"
+    parent=$upper
+done
+
+# True for a descriptor, /proc/PID/fd/N, through which a process can write to the phase's output.
+holds_output() {
+    { [ -p "$1" ] && { [ "$1" -ef /proc/$$/fd/1 ] || [ "$1" -ef /proc/$$/fd/2 ]; }; } || return 1
+    while read -r key value; do
+        [ "$key" != flags: ] || case $value in *[12]) return 0 ;; esac
+    done 2>/dev/null <"${1%/fd/*}/fdinfo/${1##*/}"
+    return 1
+}
+
+# What the program left running: first its group, then whatever carries the session's mark in its environment, and
+# whoever holds the phase's output, whose end the platform would wait for.
 kill -s KILL -- "-$program" 2>/dev/null
 round=0
 while [ "$round" -lt 5 ]; do
@@ -85,6 +105,12 @@ while [ "$round" -lt 5 ]; do
     for file in $(grep -lasF "UOM_SESSION=$session" /proc/[0-9]*/environ 2>/dev/null); do
         file=${file#/proc/}
         ! kill -s KILL "${file%/environ}" 2>/dev/null || found=yes
+    done
+    for file in /proc/[0-9]*/fd/*; do
+        holds_output "$file" || continue
+        file=${file#/proc/}
+        case $above in *" ${file%%/*} "*) continue ;; esac
+        ! kill -s KILL "${file%%/*}" 2>/dev/null || found=yes
     done
     [ -n "$found" ] || break
 done

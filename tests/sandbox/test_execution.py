@@ -307,3 +307,19 @@ async def test_a_request_that_does_not_fit_names_its_field(
     with pytest.raises(ConfigurationError) as caught:
         await validate(daytona, shell_profile("true"), **fields)
     assert caught.value.field == named
+
+
+@pytest.mark.parametrize(
+    "daemon",
+    [
+        "setsid env -i sleep 4913 &",
+        "setsid env -i sleep 4913 >/dev/null &",
+        "exec 7>&1; setsid env -i sleep 4913 >/dev/null 2>&1 & exec 7>&-",
+    ],
+    ids=["both streams", "standard error", "a copy"],
+)
+async def test_a_daemon_that_hides_and_holds_the_output_delays_nothing(daytona: AsyncDaytona, daemon: str) -> None:
+    profile = shell_profile(f"{daemon}\necho done", "pgrep -af '[4]913'; true")
+    result = await validate(daytona, profile, limits=RunLimits(total_seconds=20))
+    assert result.passed, result.message
+    assert [phase.stdout.text for phase in result.phases] == ["done\n", ""]
