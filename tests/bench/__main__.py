@@ -31,10 +31,11 @@ async def _validations() -> list[Figure]:
 
 
 async def _toolchains() -> list[Figure]:
-    from tests.bench import validations
+    from tests.bench import toolchains
 
+    toolchains.open_the_way_to_libraries()
     async with platform_client() as daytona:
-        return await validations.compile_and_run(daytona)
+        return await toolchains.compile_and_run(daytona)
 
 
 async def _commands() -> list[Figure]:

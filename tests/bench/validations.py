@@ -1,4 +1,4 @@
-"""Whole validations: what ours costs beyond the same SDK calls made by hand, twenty at once, compile and run."""
+"""Whole validations: what ours costs beyond the same SDK calls made by hand, and twenty at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import os
 import time
 import uuid
-from pathlib import Path
 
 from daytona import AsyncDaytona, FileUpload, SessionExecuteRequest
 
@@ -16,7 +15,6 @@ from sandbox.profiles import Profile, builtin_profile
 from sandbox.validation import Validation
 from tests.bench.figures import Figure
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 EMPTY = ValidationRequest(profile="python", files={"main.py": ""})
 
 
@@ -98,36 +96,3 @@ async def twenty_at_once(client: AsyncDaytona) -> list[Figure]:
         Figure(name="20 at once, total", samples=[seconds], unit="s"),
         Figure(name="20 at once, total / work alone", samples=[seconds / work], unit="x", target="<= 1.3"),
     ]
-
-
-async def compile_and_run(client: AsyncDaytona, *, rounds: int = 7) -> list[Figure]:
-    """Phases of warm validations, network off; only profiles whose tools are here."""
-    figures = []
-    hello_java = 'public class Main { public static void main(String[] a) { System.out.println("hello"); } }'
-    hello_csharp = 'System.Console.WriteLine("hello");'
-    efcore = {path.name: path.read_text() for path in (EXAMPLES / "csharp-efcore-orders").glob("*.cs")}
-    dapper = {path.name: path.read_text() for path in (EXAMPLES / "csharp-dapper-orders").glob("*.cs")}
-    for name, profile, framework, files, target in (
-        ("plain Java", "java", "plain", {"Main.java": hello_java}, "<= 0.8"),
-        ("plain C#", "dotnet", "plain", {"Program.cs": hello_csharp}, "<= 2"),
-        ("EF Core on SQLite", "dotnet", "efcore", efcore, "<= 2.5"),
-        ("Dapper on SQLite", "dotnet", "dapper", dapper, ""),
-    ):
-        request = ValidationRequest(profile=profile, framework=framework, files=dict(files))
-        try:
-            first = await core(request, client)
-        except Exception as error:
-            print(f"{name}: not measured: {str(error).splitlines()[0]}")
-            continue
-        assert first.passed, first.message
-        samples: dict[str, list[float]] = {}
-        for _ in range(rounds):
-            result = await core(request, client)
-            assert result.passed, result.message
-            for phase, seconds in (*result.timings.phases.items(), ("total", sum(result.timings.phases.values()))):
-                samples.setdefault(phase, []).append(seconds)
-        figures += [
-            Figure(name=f"{name}: {phase}", samples=values, unit="s", target=target if phase == "total" else "")
-            for phase, values in samples.items()
-        ]
-    return figures
