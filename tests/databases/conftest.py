@@ -63,7 +63,11 @@ async def postgresql(postgresql_scratch: Path, loader: ModuleType) -> AsyncItera
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def mongodb(mongodb_scratch: Path, loader: ModuleType) -> AsyncIterator[Server]:
-    """A small server of MongoDB's protocol. It has no accounts, so nobody logs in."""
+    """A small server of MongoDB's protocol. It has no accounts, so nobody logs in.
+
+    FerretDB 1.24 with SQLite behind it would have some, but ends connections at the first ``Decimal128`` and has no
+    ``$lookup``, ``$addToSet``, ``$min``, ``$multiply`` and ``$dateToString``, which the examples need.
+    """
     home = _jdk()
     try:
         async with running_java_server("MongoServer", "mongo-server.pom.xml", home=home, scratch=mongodb_scratch) as at:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import pwd
 import re
+import signal
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,8 +23,8 @@ SETTINGS = {
     "max_connections": "40",
     "shared_buffers": "16MB",
     "lc_messages": "C",
-    "log_min_messages": "warning",
 }
+READY = b"database system is ready to accept connections"
 
 
 def programs() -> Path | None:
@@ -72,38 +73,40 @@ async def running_postgresql(bin_directory: Path, *, scratch: Path) -> AsyncIter
     assert made.returncode == 0, told
     password_file.unlink()
     port = closed_port()
-    settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
     server = await asyncio.create_subprocess_exec(
-        *(str(bin_directory / "postgres"), "-D", str(data), f"--port={port}", *settings),
-        stderr=(log := (scratch / "log").open("wb")),
+        *(str(bin_directory / "postgres"), "-D", str(data), f"--port={port}"),
+        *(f"--{name}={value}" for name, value in SETTINGS.items()),
+        stderr=PIPE,
         cwd=scratch,
         env=environ,
         **account,  # type: ignore[arg-type]
     )
+    assert server.stderr is not None
     try:
-        at = Server(kind="postgresql", host="localhost", port=port, user="shop", password=password, path="/shop")
-        await _create_database(at, server, log=scratch / "log")
-        yield at
+        said: list[bytes] = []
+        async with asyncio.timeout(PATIENCE):
+            while READY not in b"".join(said[-1:]):
+                said.append(await server.stderr.readline())
+                assert said[-1], f"the server ended with exit code {await server.wait()}: {said}"
+        rest = asyncio.create_task(server.stderr.read())
+        try:
+            at = Server(kind="postgresql", host="localhost", port=port, user="shop", password=password, path="/shop")
+            await _create_database(at)
+            yield at
+        finally:
+            # "Fast shutdown": sessions are ended, nothing is waited for.
+            server.send_signal(signal.SIGINT)
+            await asyncio.gather(rest, server.wait())
     finally:
         if server.returncode is None:
-            # "Fast shutdown": sessions are ended, nothing is waited for.
-            server.send_signal(2)
-        await server.wait()
-        log.close()
+            server.kill()
+            await server.wait()
 
 
-async def _create_database(at: Server, server: asyncio.subprocess.Process, *, log: Path) -> None:
-    """Creates it as soon as the server lets us in."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                connection = await asyncpg.connect(
-                    host=at.host, port=at.port, user=at.user, password=at.password, database="postgres", ssl=False
-                )
-                break
-            except (OSError, asyncpg.CannotConnectNowError):
-                assert server.returncode is None, await asyncio.to_thread(log.read_text, encoding="utf-8")
-                await asyncio.sleep(0.05)
+async def _create_database(at: Server) -> None:
+    connection = await asyncpg.connect(
+        host=at.host, port=at.port, user=at.user, password=at.password, database="postgres", ssl=False
+    )
     try:
         await connection.execute("create database shop")
     finally:

@@ -40,8 +40,9 @@ class Program:
         throws: A statement the database refuses, the code of the finding, and what the finding repeats of the database.
         wrong: A mistake in a query.
         wrong_paths: Where the result then differs.
-        project: Files of a project that needs a package outside of the template, the text of the entry point left out.
+        project: The project file of the same program, its name and its text.
         project_entry: Where the entry point lies in that project.
+        package: What its project file has to say to need a package outside of the template, and after which text.
         missing: What the finding about the package says.
         dialect: What to replace before anything else, for a database other than the example's.
     """
@@ -53,8 +54,9 @@ class Program:
     throws: tuple[Edit, str, str]
     wrong: Edit
     wrong_paths: frozenset[str]
-    project: Files
+    project: tuple[str, str]
     project_entry: str
+    package: Edit
     missing: str
     dialect: dict[str, str] = field(default_factory=dict)
 
@@ -91,32 +93,24 @@ class Program:
         }
         return ValidationRequest.model_validate(values | fields)
 
-    def project_request(self, connection: DatabaseConnection) -> ValidationRequest:
-        """The program as a project that needs a package outside of the template."""
-        described = self.description
-        others = {name for name in described["files"] if name != described["entry_point"]}
-        files: Files = {name: (EXAMPLES / self.example / name).read_text(encoding="utf-8") for name in others}
-        files |= self.project | {self.project_entry: self.text()}
-        return ValidationRequest.model_validate(
-            {
-                "profile": described["profile"],
-                "framework": described["framework"],
-                "files": files,
-                "connections": (connection,),
-            }
-        )
+    def project_request(self, connection: DatabaseConnection, *, spoilt: bool, **fields: Any) -> ValidationRequest:
+        """The program with a project file, which may need a package outside of the template."""
+        name, text = self.project
+        request = self.request(connection, **fields)
+        files = {path: content for path, content in request.files.items() if path != request.entry_point}
+        files |= {name: self.package.of(text) if spoilt else text, self.project_entry: self.text()}
+        return request.model_copy(update={"files": files, "entry_point": None})
 
 
 def _rows(query: str, *members: str) -> frozenset[str]:
     return frozenset(f"$.{query}.{row}.{member}" for row in ("firstSample", "lastSample") for member in members)
 
 
-def _csproj(*packages: tuple[str, str]) -> Files:
+def _csproj(*packages: tuple[str, str]) -> tuple[str, str]:
     references = "".join(
         f'    <PackageReference Include="{name}" Version="{version}" />\n' for name, version in packages
     )
-    return {
-        "Shop.csproj": f"""<Project Sdk="Microsoft.NET.Sdk">
+    text = f"""<Project Sdk="Microsoft.NET.Sdk">
   <PropertyGroup>
     <OutputType>Exe</OutputType>
     <TargetFramework>net10.0</TargetFramework>
@@ -127,20 +121,24 @@ def _csproj(*packages: tuple[str, str]) -> Files:
 {references}  </ItemGroup>
 </Project>
 """
-    }
+    return "Shop.csproj", text
 
 
-def _pom(framework: str) -> Files:
+def _pom(framework: str) -> tuple[str, str]:
     template = EXAMPLES.parent / "sandbox/builtin/java" / framework / "pom.xml"
-    wanted = """<dependency>
+    return "pom.xml", template.read_text(encoding="utf-8")
+
+
+_HUMANIZER = Edit("</ItemGroup>", '<PackageReference Include="Humanizer" Version="3.0.1" />\n  </ItemGroup>')
+_NO_SUCH = Edit(
+    "</dependencies>",
+    """<dependency>
       <groupId>com.example</groupId>
       <artifactId>no-such</artifactId>
       <version>1</version>
     </dependency>
-  </dependencies>"""
-    return {"pom.xml": Edit("</dependencies>", wanted).of(template.read_text(encoding="utf-8"))}
-
-
+  </dependencies>""",
+)
 _CSHARP_BROKEN = Edit("new Dictionary<string, object>();", "new Dictionary<string, objct>();"), "CS0246"
 _CSHARP_NEXT = "var answers = new Dictionary<string, object>();"
 _OPEN_ORDERS = _rows("openOrders", "orderId", "customer", "placed", "note")
@@ -159,8 +157,9 @@ EFCORE = Program(
     ),
     wrong=Edit(".OrderByDescending(order => order.Placed)", ".OrderBy(order => order.Placed)"),
     wrong_paths=_OPEN_ORDERS,
-    project=_csproj(("Npgsql.EntityFrameworkCore.PostgreSQL", "10.0.3"), ("Humanizer", "3.0.1")),
+    project=_csproj(("Npgsql.EntityFrameworkCore.PostgreSQL", "10.0.3")),
     project_entry="Program.cs",
+    package=_HUMANIZER,
     missing="Humanizer",
 )
 DAPPER = Program(
@@ -175,8 +174,9 @@ DAPPER = Program(
     ),
     wrong=Edit("order by o.placed desc", "order by o.placed"),
     wrong_paths=_OPEN_ORDERS,
-    project=_csproj(("Dapper", "2.1.86"), ("Npgsql", "10.0.3"), ("Humanizer", "3.0.1")),
+    project=_csproj(("Dapper", "2.1.86"), ("Npgsql", "10.0.3")),
     project_entry="Program.cs",
+    package=_HUMANIZER,
     missing="Humanizer",
 )
 EFCORE_SQLITE = Program(
@@ -188,8 +188,9 @@ EFCORE_SQLITE = Program(
     throws=(EFCORE.throws[0], "Microsoft.Data.Sqlite.SqliteException", "no such table: nowhere"),
     wrong=EFCORE.wrong,
     wrong_paths=_OPEN_ORDERS,
-    project=_csproj(("Microsoft.EntityFrameworkCore.Sqlite", "10.0.15"), ("Humanizer", "3.0.1")),
+    project=_csproj(("Microsoft.EntityFrameworkCore.Sqlite", "10.0.15")),
     project_entry="Program.cs",
+    package=_HUMANIZER,
     missing="Humanizer",
 )
 DAPPER_SQLITE = Program(
@@ -211,8 +212,9 @@ DAPPER_SQLITE = Program(
     throws=(DAPPER.throws[0], "Microsoft.Data.Sqlite.SqliteException", "no such table: nowhere"),
     wrong=DAPPER.wrong,
     wrong_paths=_OPEN_ORDERS,
-    project=_csproj(("Dapper", "2.1.86"), ("Microsoft.Data.Sqlite", "10.0.15"), ("Humanizer", "3.0.1")),
+    project=_csproj(("Dapper", "2.1.86"), ("Microsoft.Data.Sqlite", "10.0.15")),
     project_entry="Program.cs",
+    package=_HUMANIZER,
     missing="Humanizer",
 )
 MONGODB = Program(
@@ -229,6 +231,7 @@ MONGODB = Program(
     wrong_paths=_PRODUCTS,
     project=_pom("spring-data-mongodb"),
     project_entry="src/main/java/orders/Application.java",
+    package=_NO_SUCH,
     missing="com.example:no-such:1",
 )
 NEO4J = Program(
@@ -245,6 +248,7 @@ NEO4J = Program(
     wrong_paths=_PRODUCTS,
     project=_pom("spring-data-neo4j"),
     project_entry="src/main/java/orders/Application.java",
+    package=_NO_SUCH,
     missing="com.example:no-such:1",
 )
 PROGRAMS = {one.name: one for one in (EFCORE, DAPPER, EFCORE_SQLITE, DAPPER_SQLITE, MONGODB, NEO4J)}

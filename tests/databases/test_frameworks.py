@@ -103,8 +103,15 @@ async def test_a_wrong_query_is_a_mismatch_with_its_paths(workbench: Workbench, 
 
 
 @on_servers
+async def test_the_same_program_with_a_project_file_passes(workbench: Workbench, case: Case) -> None:
+    result = await workbench.validate(case.program.project_request(case.connection, spoilt=False))
+    assert result.outcome is Outcome.PASSED, told(result)
+    assert [item for item in result.diagnostics if item.severity is Severity.ERROR] == []
+
+
+@on_servers
 async def test_a_package_outside_of_the_template_is_named(workbench: Workbench, case: Case) -> None:
-    result = await workbench.validate(case.program.project_request(case.connection))
+    result = await workbench.validate(case.program.project_request(case.connection, spoilt=True))
     assert result.outcome is Outcome.COMPILE_ERROR, told(result)
     errors = [found for found in result.diagnostics if found.severity is Severity.ERROR]
     assert len(errors) == 1, told(result)
