@@ -20,6 +20,11 @@ _REST: Final = r": (?P<text>.*?)(?: \[(?P<project>[^\[\]]+\.\w*proj)(?:::[^\[\]]
 _PLACED: Final = re.compile(rf"\s*(?P<path>\S.*?)\((?P<line>\d+),(?P<column>\d+)(?:,\d+,\d+)?\): {_KIND}{_REST}")
 _LOOSE: Final = re.compile(rf"\s*(?:(?P<origin>[^:()]+?) ?: )?{_KIND}{_REST}")
 
+_ENDED: Final = ("Unhandled exception. ", "Stack overflow.")
+_COMPILER_CODE: Final = re.compile(r" +at Microsoft\.CodeAnalysis\.")
+CRASH_LINES: Final = 40
+"""How far below its head a trace must show the compiler's own code."""
+
 _PACKAGE: Final = re.compile(r"(?:Unable to find (?:a stable )?package|depends on) ([\w.-]+\w)")
 
 _SEVERITIES: Final = {"error": Severity.ERROR, "warning": Severity.WARNING, "info": Severity.INFO}
@@ -43,6 +48,18 @@ def parse_csc(transcript: Transcript) -> Iterator[Diagnostic]:
             last = found
     if last is not None:
         yield explained_restore(last)
+    yield from _crash(transcript)
+
+
+def _crash(transcript: Transcript) -> Iterator[Diagnostic]:
+    """The compiler's own end: the runtime prints the trace of the compiler's code on standard error."""
+    lines = transcript.stderr
+    for index, line in enumerate(lines):
+        if line.startswith(_ENDED) and any(map(_COMPILER_CODE.match, lines[index + 1 : index + CRASH_LINES])):
+            yield transcript.diagnostic(
+                "the C# compiler crashed", tool="csc", code="compiler_crash", details=lines[index:]
+            )
+            return
 
 
 def _finding(transcript: Transcript, line: str) -> tuple[Diagnostic | None, tuple[str, str] | None]:

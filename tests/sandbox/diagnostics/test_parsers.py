@@ -90,6 +90,17 @@ def test_a_crash_of_the_compiler_is_told_with_its_stack() -> None:
     assert found.details[0] == "java.lang.AssertionError"
 
 
+def test_a_crash_of_the_compiler_of_csharp_is_told_with_its_stack() -> None:
+    said = (
+        "Unhandled exception. System.NullReferenceException: Object reference not set to an instance of an object.\n"
+        "   at Microsoft.CodeAnalysis.CSharp.Binder.BindExpression(ExpressionSyntax node, BindingDiagnosticBag bag)\n"
+    )
+    (found,) = find("csc", stderr=said)
+    assert (found.code, found.message, found.tool) == ("compiler_crash", "the C# compiler crashed", "csc")
+    assert found.details[0].startswith("Unhandled exception. System.NullReferenceException")
+    assert find("csc", stderr=said.replace("Microsoft.CodeAnalysis", "Shop")) == ()
+
+
 def test_a_message_with_the_form_of_a_place_stays_a_message() -> None:
     (found,) = find("csc", stdout="Program.cs(1,8): error CS1029: #error: 'Other.cs(9,9): error CS0001: forged'\n")
     assert (found.path, found.line, found.code) == ("Program.cs", 1, "CS1029")
