@@ -206,10 +206,10 @@ class Diagnostic(Model):
         path: The file as the caller sent it; ``None`` when the finding belongs to no file.
         line: 1-based line.
         column: 1-based column.
-        code: The tool's code (``CS0103``, ``compiler.err.cant.resolve``, an exception's type name), or one of those that
-            are the same for all tools (``out-of-memory``, ``no-network`` …, see ``sandbox.diagnostics.causes``).
-        tool: Whose finding it is: ``javac``, ``csc``, ``msbuild``, ``maven``, ``python``, ``jvm``, ``spring``, ``dotnet``;
-            ``platform`` for facts about the process.
+        code: The tool's code (``CS0103``, ``compiler.err.cant.resolve``, an exception's type name), or one of
+            those that are the same for all tools (``out-of-memory`` …, see ``sandbox.diagnostics.causes``).
+        tool: Whose finding it is: ``javac``, ``csc``, ``msbuild``, ``maven``, ``python``, ``jvm``, ``spring``,
+            ``dotnet``; ``platform`` for facts about the process.
         details: Further lines of the tool that belong to it.
         excerpt: The line of source it points at.
         phase: Name of the phase in whose output it was found.
