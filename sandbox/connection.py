@@ -9,6 +9,7 @@ Importing this module is cheap: the SDK (about a second) is imported when the fi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import os
 import weakref
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 CLOUD_URL: Final = "https://app.daytona.io/api"
 """Daytona's hosted platform, the SDK's own default."""
+
+SOCKET_SECONDS: Final = 5.0
+"""Longest wait for the end of an event socket."""
 
 KEEPALIVE_SECONDS: Final = 30.0
 """How long an idle connection is kept, as the SDK does."""
@@ -175,9 +179,11 @@ class _Shared:
     async def close(self) -> None:
         """Closes the client with everything it has opened."""
         await _close(self.daytona)
-        # Engine.IO closes its HTTP session when a connection ends, but not when an attempt to connect has failed or was
-        # given up: a platform that went away would leave open sessions behind.
+        # The SDK disconnects its event socket, which ends neither the attempts to connect again nor the HTTP session of
+        # the last one. A platform that went away would leave both behind.
         for socket in self._sockets - {None}:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(socket.shutdown(), SOCKET_SECONDS)
             if socket.eio.http is not None and not socket.eio.http.closed:
                 await socket.eio.http.close()
 
