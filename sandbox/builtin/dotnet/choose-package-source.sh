@@ -9,9 +9,11 @@ settings() {
     echo "<configuration><packageSources><clear /><add key=\"$1\" value=\"$value\"$plain /></packageSources></configuration>"
 }
 settings snapshot /opt/uom/nuget/packages > /opt/uom/nuget/offline.config
+sources=-p:RestoreConfigFile=/opt/uom/nuget/build.config
 case "$UOM_NUGET_SOURCE" in
     '')
-        echo '<?xml version="1.0" encoding="utf-8"?><configuration />' > /opt/uom/nuget/build.config
+        # A file without sources would mean that there are none.
+        sources=
         echo "packages come from the SDK's own sources"
         ;;
     /*)
@@ -29,3 +31,4 @@ case "$UOM_NUGET_SOURCE" in
         echo "packages come from the source named in UOM_NUGET_SOURCE"
         ;;
 esac
+echo "sources=$sources" >> /opt/uom/dotnet.env

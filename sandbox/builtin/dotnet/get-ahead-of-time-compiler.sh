@@ -13,7 +13,7 @@ cat > crossgen.csproj <<'EOF'
   </ItemGroup>
 </Project>
 EOF
-/opt/uom/dotnet/dotnet restore -v quiet -p:NuGetAudit=false --configfile /opt/uom/nuget/build.config ||
+/opt/uom/dotnet/dotnet restore -v quiet -p:NuGetAudit=false $sources ||
     echo "warning: no ahead-of-time compiler; programs with EF Core start about a second later"
 cd /
 rm -rf /tmp/uom-crossgen

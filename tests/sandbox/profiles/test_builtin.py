@@ -44,7 +44,12 @@ def test_there_are_three() -> None:
 @pytest.mark.parametrize(
     ("name", "type_", "image", "frameworks"),
     [
-        ("dotnet", "dotnet-10-sandbox", "mcr.microsoft.com/dotnet/sdk:10.0", {"plain", "efcore", "dapper", "nhibernate"}),
+        (
+            "dotnet",
+            "dotnet-10-sandbox",
+            "mcr.microsoft.com/dotnet/sdk:10.0",
+            {"plain", "efcore", "dapper", "nhibernate"},
+        ),
         ("java", "java-25-sandbox", "bellsoft/liberica-openjdk-debian:25-cds", {"plain", *SPRING}),
         ("python", "python-3-sandbox", "python:3.13-slim", {"plain"}),
     ],

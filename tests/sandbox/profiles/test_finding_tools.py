@@ -178,3 +178,39 @@ def test_a_mirror_of_maven_goes_into_the_settings_as_text(machine: Machine) -> N
     assert "host" not in done.stdout
     settings = (machine.root / "opt/uom/maven/settings.xml").read_text()
     assert "<mirrorOf>*</mirrorOf><url>feed://host/?a=1&amp;b=&lt;2</url>" in settings
+
+
+@pytest.mark.parametrize(
+    ("source", "settings"),
+    [
+        ("", None),
+        ("https://packages.example/index.json?a=1&b=2", '<add key="chosen" value="{}" />'),
+        ("http://packages.example/index.json", '<add key="chosen" value="{}" allowInsecureConnections="true" />'),
+        ("/feed", '<add key="chosen" value="{}" />'),
+    ],
+)
+def test_packages_come_from_the_chosen_source_or_from_the_sdks_own(
+    machine: Machine, source: str, settings: str | None
+) -> None:
+    (machine.root / "feed").mkdir()
+    source = source.replace("/feed", str(machine.root / "feed"))
+    done = machine.set_up("dotnet", "CHOOSE_PACKAGE_SOURCE", UOM_NUGET_SOURCE=source)
+    assert done.returncode == 0, done.stderr
+    folder = machine.root / "opt/uom"
+    assert str(machine.root / "opt/uom/nuget/packages") in (folder / "nuget/offline.config").read_text()
+    chosen = folder / "nuget/build.config"
+    noted = (folder / "dotnet.env").read_text()
+    if settings is None:
+        # With a file that names no source, NuGet would have none.
+        assert not chosen.exists()
+        assert noted.endswith("sources=\n")
+    else:
+        assert settings.format(source.replace("&", "&amp;")) in chosen.read_text()
+        assert noted.endswith("sources=-p:RestoreConfigFile=/opt/uom/nuget/build.config\n")
+
+
+def test_a_package_source_that_is_no_directory_is_refused(machine: Machine) -> None:
+    done = machine.set_up("dotnet", "CHOOSE_PACKAGE_SOURCE", UOM_NUGET_SOURCE="/no/such/feed")
+    assert done.returncode == 1
+    assert "is no directory in the sandbox" in done.stderr
+    assert "UOM_TOOLCHAINS" in done.stderr
