@@ -33,6 +33,9 @@ START_LOCK_FILE = "start.lock"
 CRASH_FILE = "platform.err"
 
 START_SECONDS = 60.0
+EXIT_SECONDS = 5.0
+"""How long a killed service may take to let go of its directory."""
+
 STOP_SECONDS = 30.0
 HEALTH_SECONDS = 5.0
 POLL_SECONDS = 0.05
@@ -153,7 +156,7 @@ def start(settings: Settings | None = None, *, seconds: float = START_SECONDS) -
                     f"`uom-sandbox platform stop`, then start it again\n{logs(settings, lines=20)}"
                 )
             return found
-        if is_locked(directory / LOCK_FILE):
+        if not _free(directory / LOCK_FILE, min(deadline, time.monotonic() + EXIT_SECONDS)):
             raise ServiceError(
                 f"another program runs a platform of its own in {directory}: end it, or set UOM_SANDBOX_HOME"
             )
@@ -247,6 +250,15 @@ def _purge_engine(settings: Settings) -> None:
         asyncio.run(purge(data, host=settings.docker_host))
     except (ImportError, RuntimeFault) as error:
         raise ServiceError(f"the Docker engine keeps sandboxes of {settings.platform_directory}: {error}") from error
+
+
+def _free(lock: Path, deadline: float) -> bool:
+    """Waits until nobody holds a lock: a killed process gives its own back a little after it has ceased to be seen."""
+    while is_locked(lock):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _spawn(settings: Settings, deadline: float) -> Connection:

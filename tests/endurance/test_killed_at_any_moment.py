@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -31,9 +32,10 @@ from sandbox.profiles import builtin_profile
 from sandbox.validation import Validation
 from tests.endurance import killed_client
 from tests.endurance.processes import command_lines, until
-from tests.endurance.test_kills import ROOT, marked
+from tests.endurance.test_kills import ROOT, marked, own_home
 from tests.local.platforms import running_platform, sdk
-from tests.scratch import scratch_directory
+
+__all__ = ["own_home"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -150,31 +152,23 @@ async def test_a_client_killed_at_any_request_leaves_nothing(
             await daytona.delete(item)
 
 
-async def test_a_platform_killed_at_any_moment_takes_everything_along() -> None:
-    home = scratch_directory()
-    settings = Settings(home=home)
-    verdicts = faults = 0
-    try:
-        for moment in (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5):
-            marker = marked()
-            platform = await asyncio.to_thread(service.start, settings)
-            credentials = Credentials(api_key=SecretStr(platform.api_key), api_url=platform.api_url)
-            if moment == 0.0:
-                assert (await _validate(credentials, QUICK)).passed  # builds the snapshot
-            validation = asyncio.create_task(_validate(credentials, PROGRAM.format(marker=marker), limit=1.2))
-            await asyncio.sleep(moment)  # the moment is what is tested
-            os.kill(platform.pid, signal.SIGKILL)
-            try:
-                verdicts += (await asyncio.wait_for(validation, 90)).outcome.value == "timeout"
-            except SandboxError:
-                faults += 1
-            assert await until(lambda: not command_lines(marker), seconds=5)  # noqa: B023
-            assert await until(lambda: not command_lines(str(home)), seconds=5), command_lines(str(home))
-        assert faults >= 5, (verdicts, faults)
+async def test_a_platform_killed_at_any_moment_takes_everything_along(own_home: Path) -> None:
+    settings = Settings(home=own_home)
+    for moment in (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0):
+        marker = marked()
         platform = await asyncio.to_thread(service.start, settings)
         credentials = Credentials(api_key=SecretStr(platform.api_key), api_url=platform.api_url)
-        assert (await _validate(credentials, QUICK)).passed
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            service.reset(settings)
-        await asyncio.to_thread(service.remove_tree, home)
+        if moment == 0.0:
+            assert (await _validate(credentials, QUICK)).passed  # builds the snapshot
+        validation = asyncio.create_task(_validate(credentials, PROGRAM.format(marker=marker), limit=1.2))
+        await asyncio.sleep(moment)  # the moment is what is tested
+        os.kill(platform.pid, signal.SIGKILL)
+        assert await until(lambda: not command_lines(marker), seconds=10)  # noqa: B023
+        assert await until(lambda: not command_lines(str(own_home)), seconds=10), command_lines(str(own_home))
+        # The client goes on asking until its patience is at an end; see the tests of retries for that.
+        validation.cancel()
+        with contextlib.suppress(asyncio.CancelledError, SandboxError):
+            await asyncio.wait_for(validation, 60)
+    platform = await asyncio.to_thread(service.start, settings)
+    credentials = Credentials(api_key=SecretStr(platform.api_key), api_url=platform.api_url)
+    assert (await _validate(credentials, QUICK)).passed
