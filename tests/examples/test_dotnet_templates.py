@@ -155,6 +155,14 @@ async def test_both_ways_to_build_give_the_same_result(workbench: Workbench, fra
     assert quick.phases[-1].stdout.text == whole.phases[-1].stdout.text
 
 
+@pytest.mark.parametrize("way", ["quick", "project"])
+async def test_programs_start_with_the_libraries_compiled_ahead(workbench: Workbench, way: str) -> None:
+    source = "Console.WriteLine(typeof(Microsoft.EntityFrameworkCore.DbContext).Assembly.Location);"
+    files: Files = {"Program.cs": source} | ({"Shop.csproj": project("efcore")} if way == "project" else {})
+    result = await dotnet(workbench, files, framework="efcore", entry_point="Program.cs", result="none")
+    assert result.phases[-1].stdout.text.startswith("/opt/uom/nuget/compiled/"), (result.message, result.phases)
+
+
 @BOTH
 async def test_both_ways_to_build_give_the_same_findings(workbench: Workbench, framework: str) -> None:
     broken = ON_SQLITE[framework].replace("rows.", "rowz.").replace("\nusing var", "\nstring name = null;\nusing var")
