@@ -385,3 +385,16 @@ class ValidationResult(Model):
     def passed(self) -> bool:
         """True only for the outcome ``passed``."""
         return self.outcome is Outcome.PASSED
+
+    def feedback(self, budget_chars: int = 4000) -> str:
+        """Returns what a language model needs to correct the program: outcome, first findings, end of the output.
+
+        Args:
+            budget_chars: The longest text, in characters; at least 200.
+
+        Raises:
+            ValueError: The budget is too small.
+        """
+        from sandbox.feedback import result_feedback
+
+        return result_feedback(self, budget_chars=budget_chars)

@@ -7,12 +7,12 @@ from typing import Final
 from pydantic import Field
 
 from sandbox.comparison.queries import MAX_QUERIES, WHOLE, compare_results
-from sandbox.comparison.report import SMALLEST_BUDGET, comparison_feedback, comparison_lines
+from sandbox.comparison.report import comparison_feedback, comparison_lines
 from sandbox.comparison.rules import STRICT, ComparisonRules
 from sandbox.comparison.verdicts import QueryStatus, QueryVerdict, ResultsComparison, TranslationOutcome
 from sandbox.errors import ConfigurationError
+from sandbox.feedback import SMALLEST_BUDGET, finding_line
 from sandbox.models import (
-    Diagnostic,
     Model,
     ResultExpectation,
     Severity,
@@ -171,7 +171,7 @@ def side_lines(side: str, result: ValidationResult) -> list[str]:
         return lines
     lines.append(f"{side}: {result.message}")
     errors = [found for found in result.diagnostics if found.severity is Severity.ERROR]
-    lines += [f"    {_finding(found)}" for found in errors[:SHOWN_DIAGNOSTICS]]
+    lines += [f"    {finding_line(found)}" for found in errors[:SHOWN_DIAGNOSTICS]]
     if len(errors) > SHOWN_DIAGNOSTICS:
         lines.append(f"    … and {len(errors) - SHOWN_DIAGNOSTICS} more errors")
     if not errors and result.phases:
@@ -206,10 +206,3 @@ def _failed_queries(known: ValidationResult, said: str) -> tuple[QueryVerdict, .
         QueryVerdict(name=name, status=QueryStatus.FAILED, message=f"The query has no counterpart: {said}.")
         for name in names[:MAX_QUERIES]
     )
-
-
-def _finding(found: Diagnostic) -> str:
-    place = ":".join(str(part) for part in (found.path, found.line, found.column) if part is not None)
-    code = f"{found.code}: " if found.code and found.code not in found.message else ""
-    excerpt = f" | {found.excerpt.strip()}" if found.excerpt else ""
-    return f"{f'{place}: ' if place else ''}{code}{found.message}{excerpt}"

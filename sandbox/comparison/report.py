@@ -15,11 +15,10 @@ from sandbox.comparison.verdicts import (
     ResultDifference,
     ResultsComparison,
 )
+from sandbox.feedback import SMALLEST_BUDGET
 
 VALUE_CHARACTERS: Final = 160
 """Characters of a value in a line."""
-
-SMALLEST_BUDGET: Final = 200
 
 SMALLEST_SHARE: Final = 100
 """Characters of feedback below which telling about a query is not worth it."""
