@@ -158,7 +158,9 @@ async def test_both_ways_to_build_give_the_same_result(workbench: Workbench, fra
 @pytest.mark.parametrize("way", ["quick", "project"])
 async def test_programs_start_with_the_libraries_compiled_ahead(workbench: Workbench, way: str) -> None:
     source = "Console.WriteLine(typeof(Microsoft.EntityFrameworkCore.DbContext).Assembly.Location);"
-    files: Files = {"Program.cs": source} | ({"Shop.csproj": project("efcore")} if way == "project" else {})
+    files: Files = {"Program.cs": source}
+    if way == "project":
+        files["Shop.csproj"] = project("efcore")
     result = await dotnet(workbench, files, framework="efcore", entry_point="Program.cs", result="none")
     assert result.phases[-1].stdout.text.startswith("/opt/uom/nuget/compiled/"), (result.message, result.phases)
 
