@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from flows.outcomes import EXIT_USAGE, comparison_exit_code_table, exit_code_table
-from sandbox.comparison.report import SMALLEST_BUDGET
+from sandbox.feedback import SMALLEST_BUDGET
 
 DESCRIPTION: Final = """\
 Compiles and runs untrusted programs in isolated sandboxes and tells the verdict.

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.comparison.report import SMALLEST_BUDGET, comparison_feedback, comparison_lines
+from sandbox.comparison.report import comparison_feedback, comparison_lines
+from sandbox.feedback import SMALLEST_BUDGET
 from tests.sandbox.comparison.judge import judge
 
 SOURCE: dict[str, Any] = {
