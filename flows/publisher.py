@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 from uuid import UUID
 
@@ -78,10 +78,10 @@ class Publisher:
             self._artifacts.add(artifact)
             self._put(lambda client: self._send(artifact, client))
 
-    def rename_flow_run(self, flow_run_id: UUID, name: str) -> None:
-        """Queues a new name for a flow run; returns at once."""
+    def describe_flow_run(self, flow_run_id: UUID, *, name: str, tags: Collection[str]) -> None:
+        """Queues a name and tags for a flow run, which replace those it has; returns at once."""
         with self._condition:
-            self._put(lambda client: _rename(client, flow_run_id, name))
+            self._put(lambda client: _describe(client, flow_run_id, name, tags))
 
     def flush(self, timeout: float) -> bool:
         """Waits until everything is sent; returns whether it was, within ``timeout`` seconds."""
@@ -169,8 +169,8 @@ class Publisher:
             raise
 
 
-def _rename(client: SyncPrefectClient, flow_run_id: UUID, name: str) -> None:
-    client.update_flow_run(flow_run_id, name=name)
+def _describe(client: SyncPrefectClient, flow_run_id: UUID, name: str, tags: Collection[str]) -> None:
+    client.update_flow_run(flow_run_id, name=name, tags=tags)
 
 
 def _api_url() -> str:

@@ -21,7 +21,7 @@ from flows.call import CALL, Call
 from flows.parameters import parameters_of
 from flows.publisher import PUBLISHER
 from flows.translation_artifacts import publish_translation
-from flows.validation import call_from_parameters, current_flow_run_id
+from flows.validation import call_from_parameters, current_flow_run_id, tags_with
 from flows.validation import validate as validate_flow
 from sandbox.comparison import ComparisonRules, checked_rules
 from sandbox.errors import ConfigurationError, SandboxError
@@ -115,7 +115,9 @@ async def validate_translation(
         call, in_process = await _call_from(source, target, rules), False
     flow_run_id = current_flow_run_id()
     names = (call.source.request.profile, call.target.request.profile)
-    PUBLISHER.rename_flow_run(flow_run_id, f"translation-{names[0]}-{names[1]}-{call.source.request.thread_id}")
+    name = f"translation-{names[0]}-{names[1]}-{call.source.request.thread_id}"
+    about = (f"source:{names[0]}", f"target:{names[1]}", f"thread:{call.source.request.thread_id}")
+    PUBLISHER.describe_flow_run(flow_run_id, name=name, tags=tags_with(*about))
     one, other = await _both_sides(call)
     comparing = _Comparing(
         source=one,
@@ -133,6 +135,7 @@ async def validate_translation(
     if verdict is None:
         raise SandboxError("the comparison ended without a verdict", step="compare_results")
     call.result = verdict
+    PUBLISHER.describe_flow_run(flow_run_id, name=name, tags=tags_with(*about, f"outcome:{verdict.outcome.value}"))
     publish_translation(verdict, flow_run_id=flow_run_id)
     data = None if in_process else verdict
     return Completed(name=verdict.outcome.state_name, message=verdict.message, data=data)

@@ -200,9 +200,12 @@ async def validate(
     chosen = chosen.model_copy(update={"connections": ()})
     flow_run_id = current_flow_run_id()
     framework_name, _ = chosen.framework(call.request.framework)
-    PUBLISHER.rename_flow_run(flow_run_id, f"validate-{chosen.name}-{framework_name}-{call.request.thread_id}")
+    name = f"validate-{chosen.name}-{framework_name}-{call.request.thread_id}"
+    about = (f"profile:{chosen.name}", f"framework:{framework_name}", f"thread:{call.request.thread_id}")
+    PUBLISHER.describe_flow_run(flow_run_id, name=name, tags=tags_with(*about))
     verdict = await _run(call, profile=chosen, framework=framework_name, flow_run_id=flow_run_id)
     call.result = verdict
+    PUBLISHER.describe_flow_run(flow_run_id, name=name, tags=tags_with(*about, f"outcome:{verdict.outcome.value}"))
     publish_verdict(verdict, flow_run_id=flow_run_id)
     # The caller in this process has the verdict already; see ``collect_results`` for what returning it would cost.
     data = None if in_process else verdict
@@ -315,6 +318,13 @@ def current_flow_run_id() -> UUID:
     if context is None or context.flow_run is None:
         raise RuntimeError("the flow body runs outside a flow run")
     return context.flow_run.id
+
+
+def tags_with(*tags: str) -> list[str]:
+    """Returns the tags that the flow run was made with, and more; each once."""
+    context = FlowRunContext.get()
+    given = context.flow_run.tags if context is not None and context.flow_run is not None else []
+    return list(dict.fromkeys((*given, *tags)))
 
 
 def _task_run_id() -> UUID | None:

@@ -105,6 +105,7 @@ async def test_a_program_that_passes(credentials: Credentials) -> None:
     assert run.state is not None
     assert (run.state.type, run.state.name) == (StateType.COMPLETED, "Passed")
     assert run.name == "validate-python-plain-talk-1"
+    assert set(run.tags) == {"profile:python", "framework:plain", "thread:talk-1", "outcome:passed"}
     tasks = (
         "ensure_snapshot-python",
         "reconcile_sandbox-python",
