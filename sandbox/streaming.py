@@ -13,6 +13,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from sandbox.models import StreamOutput
+from sandbox.secret_forms import forms
 
 HEAD_BYTES: Final = 64 * 1024
 """What is kept of the beginning of a stream."""
@@ -157,11 +158,13 @@ class SecretMask:
     """Masks secrets in one stream, also where a piece of the stream ends in the middle of one.
 
     Args:
-        secrets: The values; those shorter than ``SHORTEST_SECRET`` are left alone.
+        secrets: The values, which are masked as JSON and URLs spell them, too; those shorter than ``SHORTEST_SECRET``
+            are left alone.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = sorted({value for value in secrets if len(value) >= SHORTEST_SECRET}, key=len, reverse=True)
+        spellings = {form for value in secrets if len(value) >= SHORTEST_SECRET for form in forms(value)}
+        self._secrets = sorted(spellings, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, self._secrets))) if self._secrets else None
         self._held = ""
 

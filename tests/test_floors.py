@@ -21,6 +21,7 @@ GROUND = (
     "retry",
     "profiles",
     "profile_steps",
+    "secret_forms",
     "streaming",
     "request_checks",
 )

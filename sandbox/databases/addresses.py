@@ -17,7 +17,7 @@ from sandbox.databases.urls import DatabaseUrl, parse_url, url_text
 from sandbox.request_checks import check_relative_path
 
 PASSWORD_KEYS: Final = ("password", "pwd", "psw")
-_SECRET_KEY: Final = re.compile(r"passw|pwd|psw|secret|token", re.IGNORECASE)
+_SECRET_KEY: Final = re.compile(r"passw|passphrase|pwd|psw|secret|token", re.IGNORECASE)
 
 NPGSQL_KEYS: Final = {
     "sslmode": "SSL Mode",

@@ -19,6 +19,8 @@ MAX_ENDPOINTS: Final = 10
 _NAME: Final = re.compile(
     r"(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*"
 )
+# What ends in a number is never looked up as a name, but read as inet_aton(3) does.
+_NUMERIC_END: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,7 +79,11 @@ def checked_host(text: str) -> str:
         return str(address)
     if not name.isascii():
         raise ValueError("has a host name with letters beyond ASCII; write it in its ASCII form (xn--…)")
-    if not _NAME.fullmatch(name) or name.rpartition(".")[2].isdigit():
+    if _NUMERIC_END.fullmatch(name):
+        raise ValueError(
+            "has a host that ends like a number and is no IPv4 address; write such as 10.1.2.3, four parts"
+        )
+    if not _NAME.fullmatch(name):
         raise ValueError(
             "has no valid host name; in a user name or password, the characters / : @ ? # % must be percent-encoded"
         )
@@ -91,7 +97,7 @@ def checked_port(text: str) -> int:
         ValueError: It is none.
     """
     digits = text.strip()
-    if not (digits.isascii() and digits.isdigit() and 1 <= int(digits[:6]) <= 65_535):
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 5 and 1 <= int(digits) <= 65_535):
         raise ValueError("has a port that is no number from 1 to 65535")
     return int(digits)
 

@@ -46,7 +46,7 @@ def parse_url(text: str, *, port: int) -> DatabaseUrl:
         port: Of hosts that name none.
 
     Raises:
-        ValueError: It is none, or a host or port of it is wrong.
+        ValueError: It is none, a host or port of it is wrong, or what is percent-encoded is no UTF-8.
     """
     scheme, separator, rest = text.partition("://")
     if not separator or not scheme:
@@ -60,14 +60,14 @@ def parse_url(text: str, *, port: int) -> DatabaseUrl:
     username, _, password = userinfo.partition(":")
     return DatabaseUrl(
         scheme=scheme.lower(),
-        username=unquote(username),
-        password=unquote(password),
+        username=_decoded(username),
+        password=_decoded(password),
         raw_password=password,
         endpoints=tuple(parse_endpoint(item, port=port) for item in authority.split(",")) if authority else (),
         authority=authority,
-        path=unquote(path.removeprefix("/")),
+        path=_decoded(path.removeprefix("/")),
         parameters=tuple(
-            (unquote(name), unquote(value))
+            (_decoded(name), _decoded(value))
             for name, _, value in (item.partition("=") for item in query.split("&") if item)
         ),
     )
@@ -79,6 +79,13 @@ def url_text(url: DatabaseUrl, *, username: str, password: str) -> str:
     query = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in url.parameters)
     path = f"/{quote(url.path)}" if url.path or query else ""
     return f"{url.scheme}://{user}{url.authority}{path}{f'?{query}' if query else ''}"
+
+
+def _decoded(text: str) -> str:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise ValueError("has percent-encoded bytes that are no UTF-8, such as %e4 for %C3%A4") from None
 
 
 def _encoded(text: str) -> str:

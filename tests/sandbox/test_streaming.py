@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from sandbox.secret_forms import forms
 from sandbox.streaming import MASK, OutputCollector, ReplayFilter, SecretMask
 
 
@@ -109,3 +110,26 @@ def test_short_values_are_not_masked_and_json_is() -> None:
     mask = SecretMask(["abc", "longsecret"])
     assert mask.take("abc") == "abc"
     assert mask.value({"k longsecret": ["x longsecret", 1, None]}) == {f"k {MASK}": [f"x {MASK}", 1, None]}
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        'p"w&ä+🎉\\n',
+        r"p\"w&ä+🎉\\n",
+        r"p\"w&\u00e4+\ud83c\udf89\\n",
+        r"p\u0022w\u0026\u00E4\u002B\uD83C\uDF89\\n",
+        r"p\"w\u0026ä+🎉\\n",
+        "p%22w%26%C3%A4%2B%F0%9F%8E%89%5Cn",
+    ],
+    ids=["plain", "jackson", "python", "dotnet", "gson", "url"],
+)
+def test_secrets_are_masked_as_json_and_urls_spell_them(shown: str) -> None:
+    mask = SecretMask(['p"w&ä+🎉\\n'])
+    assert mask.whole(f"<{shown}>") == f"<{MASK}>"
+    assert mask.take(f"<{shown[:3]}") + mask.take(f"{shown[3:]}>") + mask.finish() == f"<{MASK}>"
+
+
+def test_any_secret_has_forms() -> None:
+    assert SecretMask(["\udcff\0\n x"]).whole("a \udcff\0\n x b") == f"a {MASK} b"
+    assert {"p%20w%2B", "p+w%2B"} <= forms("p w+")
