@@ -77,13 +77,21 @@ def task_of(request: ValidationRequest, profile: Profile) -> Task:
         profile=profile.prepared_for(request.framework),
         framework=framework,
         program=entry_point(request, framework),
-        isolation=request.isolation or profile.isolation,
+        isolation=request.isolation or _isolation(profile, hidden=bool(hidden)),
         secrets=secrets,
         databases=program_variables(request.connections, given={}),
         preflight=preflight,
         hidden=hidden,
         mask=SecretMask(hidden),
     )
+
+
+def _isolation(profile: Profile, *, hidden: bool) -> Isolation:
+    """The profile's, but a run that brings something to hide is alone unless it asks for company.
+
+    The programs of a shared sandbox have one user, so each can read the others' environment.
+    """
+    return Isolation.RUN if hidden and profile.isolation is Isolation.SHARED else profile.isolation
 
 
 def _with_preflight(framework: Framework, preflight: Preflight) -> Framework:

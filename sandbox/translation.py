@@ -13,6 +13,7 @@ from sandbox.comparison.verdicts import QueryStatus, QueryVerdict, ResultsCompar
 from sandbox.errors import ConfigurationError
 from sandbox.feedback import SMALLEST_BUDGET, finding_line
 from sandbox.models import (
+    Isolation,
     Model,
     ResultExpectation,
     Severity,
@@ -99,6 +100,9 @@ class TranslationResult(Model):
 def sides_of(source: ValidationRequest, target: ValidationRequest) -> tuple[ValidationRequest, ValidationRequest]:
     """Returns both requests as they are validated: identified, in one thread, each with a result that is required.
 
+    Sides of one profile would share a sandbox, where the translation could copy the result it has to compute; it gets
+    one of its own, unless the request says otherwise.
+
     Raises:
         ConfigurationError: A request wants no result, or both have one run id.
     """
@@ -110,7 +114,10 @@ def sides_of(source: ValidationRequest, target: ValidationRequest) -> tuple[Vali
     thread = source.thread_id or target.thread_id
     needed = {"result": ResultExpectation.REQUIRED}
     one = source.model_copy(update={**needed, "thread_id": source.thread_id or thread}).identified()
-    other = target.model_copy(update={**needed, "thread_id": target.thread_id or one.thread_id}).identified()
+    alone = source.profile == target.profile and target.isolation is None
+    isolation = Isolation.RUN if alone else target.isolation
+    update = {**needed, "thread_id": target.thread_id or one.thread_id, "isolation": isolation}
+    other = target.model_copy(update=update).identified()
     return one, other
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from sandbox.abandoned import end_abandoned_sessions
 from sandbox.attempt import Attempt, check_uploads
+from sandbox.claims import Claim
 from sandbox.cleanup import to_the_end
 from sandbox.database_access import database_access
 from sandbox.databases.environment import endpoints_of
@@ -117,6 +118,7 @@ class Validation:
         self._attempt: Attempt | None = None
         self._slots: Slots | None = None
         self._repeated = False
+        self._claim = Claim(self._name, *self._ids)
         self._watch = Stopwatch()
 
     async def ensure_snapshot(self) -> SnapshotIdentity:
@@ -133,9 +135,11 @@ class Validation:
         """Ends with a started sandbox.
 
         Raises:
-            ConfigurationError: It cannot reach a database of the request from where it is.
+            ConfigurationError: It cannot reach a database of the request from where it is, or a run with this run's ids
+                is under way.
             SandboxError: See ``lifecycle.Lifecycle.reconcile``.
         """
+        self._claim.take()
         if self._lifecycle is None:
             self._lifecycle = self._make_lifecycle(await self._open_databases())
         with self._watch.step("sandbox"):
@@ -293,6 +297,7 @@ class Validation:
         """
         sandbox, self._sandbox = self._sandbox, None
         attempt, self._attempt = self._attempt, None
+        self._claim.give_back()
         try:
             if attempt is not None:
                 if self.isolation is Isolation.RUN:

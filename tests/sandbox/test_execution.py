@@ -12,7 +12,7 @@ from daytona import AsyncDaytona
 from pydantic import SecretStr
 
 from sandbox.errors import ConfigurationError
-from sandbox.models import Outcome, RunLimits
+from sandbox.models import Outcome, RunLimits, ValidationResult
 from tests.sandbox.shell_profile import Recorded, shell_profile, validate
 
 
@@ -323,3 +323,15 @@ async def test_a_daemon_that_hides_and_holds_the_output_delays_nothing(daytona: 
     result = await validate(daytona, profile, limits=RunLimits(total_seconds=20))
     assert result.passed, result.message
     assert [phase.stdout.text for phase in result.phases] == ["done\n", ""]
+
+
+async def test_two_runs_with_one_id_do_not_meet(daytona: AsyncDaytona) -> None:
+    profile = shell_profile("sleep 0.5")
+    runs = (validate(daytona, profile, thread_id="twins", run_id="twin") for _ in range(2))
+    first, second = await asyncio.gather(*runs, return_exceptions=True)
+    passed, refused = (first, second) if isinstance(second, BaseException) else (second, first)
+    assert isinstance(passed, ValidationResult)
+    assert passed.passed
+    assert isinstance(refused, ConfigurationError)
+    assert "run_id" in str(refused)
+    assert (await validate(daytona, profile, thread_id="twins", run_id="twin")).passed, "afterwards it is free again"

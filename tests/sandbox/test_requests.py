@@ -8,6 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from sandbox.models import ValidationRequest
+from sandbox.profiles import builtin_profile
+from sandbox.task import task_of
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,20 @@ def test_the_secret_of_a_refused_request_is_not_told() -> None:
 def test_what_just_fits_is_taken() -> None:
     values = {"A": "x" * 131_069}
     assert ValidationRequest(profile="python", files={"x" * 255: ""}, environment=values).environment == values
+
+
+@pytest.mark.parametrize(
+    ("fields", "isolation"),
+    [
+        ({}, "shared"),
+        ({"secrets": {"TOKEN": "hidden-token"}}, "run"),
+        ({"secrets": {"TOKEN": "hidden-token"}, "isolation": "shared"}, "shared"),
+        ({"connections": [{"kind": "postgresql", "url": "postgresql://anna:open-sesame@localhost/shop"}]}, "run"),
+        ({"connections": [{"kind": "mongodb", "url": "mongodb://localhost/shop"}]}, "shared"),
+    ],
+)
+def test_a_run_with_something_to_hide_is_alone_unless_it_asks_for_company(
+    fields: dict[str, Any], isolation: str
+) -> None:
+    request = ValidationRequest.model_validate({"profile": "python", "files": {"main.py": ""}, **fields})
+    assert task_of(request.identified(), builtin_profile("python")).isolation.value == isolation

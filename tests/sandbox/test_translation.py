@@ -10,6 +10,7 @@ from sandbox.comparison import ComparisonRules, QueryStatus, TranslationOutcome
 from sandbox.errors import ConfigurationError
 from sandbox.models import (
     Diagnostic,
+    Isolation,
     Outcome,
     PhaseResult,
     ResultExpectation,
@@ -140,3 +141,11 @@ def test_requests_that_cannot_be_compared() -> None:
         sides_of(request(), request(result=ResultExpectation.NONE))
     with pytest.raises(ConfigurationError, match=r"target\.run_id"):
         sides_of(request(run_id="r"), request(run_id="r"))
+
+
+def test_a_translation_within_one_profile_is_alone_unless_it_asks_for_company() -> None:
+    one, other = sides_of(request(), request())
+    assert (one.isolation, other.isolation) == (None, Isolation.RUN)
+    assert sides_of(request(), request(isolation=Isolation.SHARED))[1].isolation is Isolation.SHARED
+    java = ValidationRequest(profile="java", files={"Main.java": "1"})
+    assert sides_of(request(), java)[1].isolation is None
