@@ -28,7 +28,7 @@ from flows import prefect_api, validate_translation
 from sandbox.comparison import TranslationOutcome
 from sandbox.connection import Credentials, client
 from sandbox.errors import AuthenticationError, ConfigurationError
-from sandbox.models import Outcome, ValidationRequest
+from sandbox.models import Isolation, Outcome, ValidationRequest
 from sandbox.translation import TranslationResult
 from tests.conftest import send_what_waits
 
@@ -150,9 +150,10 @@ async def test_both_sides_run_at_once(credentials: Credentials) -> None:
         "open(f'{{place}}/meeting/{me}', 'w').close()\n"
         "while not os.path.exists(f'{{place}}/meeting/{other}'): time.sleep(0.05)\n"
     )
+    together = {"isolation": Isolation.SHARED}
     result = await validate_translation(
-        writing({"q": 1}, before=meet.format(me="source", other="target")),
-        writing({"q": 1}, before=meet.format(me="target", other="source")),
+        writing({"q": 1}, before=meet.format(me="source", other="target")).model_copy(update=together),
+        writing({"q": 1}, before=meet.format(me="target", other="source")).model_copy(update=together),
         credentials=credentials,
     )
     assert result.equivalent, result.text()
