@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from flows.parameters import checked_request
+from flows.parameters import check_block_names, checked_request
 from sandbox.databases import DatabaseKind
 from sandbox.errors import ConfigurationError
 from sandbox.models import ValidationRequest
@@ -28,6 +28,7 @@ async def with_stored_connections(request: ValidationRequest, names: Iterable[st
     wanted = tuple(dict.fromkeys(names))
     if not wanted:
         return request
+    check_block_names(wanted, field="connection_blocks")
     from blocks.database import stored_connection
 
     found = []
@@ -58,6 +59,7 @@ def split_references(
     for word in words:
         kind, equals, source = word.partition("=")
         if not equals:
+            check_block_names([word], field=field)
             names.append(word)
             continue
         kind, _, variable = kind.partition(":")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import SecretStr, ValidationError
@@ -30,6 +30,7 @@ _LIMITS: Final = {
     "result_bytes": "result_bytes",
 }
 _FIELD: Final = re.compile(r"(?P<field>connections\[\d+\]\.\w+): ")
+_BLOCK_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _PLAIN: Final = (
     "profile",
     "framework",
@@ -79,11 +80,17 @@ def checked_request(document: Mapping[str, Any]) -> ValidationRequest:
         return ValidationRequest.model_validate(document)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False, include_context=False)
-        wrong = [_told(item["loc"], item["msg"].removeprefix("Value error, ")) for item in found]
+        wrong = [_told(item["loc"], _plain(item)) for item in found]
         # A file may be text or bytes, so pydantic reports one fault twice; the first says it.
         field, text = wrong[0]
         rest = "; ".join(f"{name}: {message}" for name, message in wrong[1:])
         raise ConfigurationError(f"{text}; {rest}" if rest else text, field=field or "request") from None
+
+
+def _plain(item: Mapping[str, Any]) -> str:
+    if item["type"] == "too_short" and item["loc"] == ("files",):
+        return "there must be at least one"
+    return str(item["msg"]).removeprefix("Value error, ")
 
 
 def _told(place: Sequence[int | str], message: str) -> tuple[str, str]:
@@ -103,7 +110,11 @@ def parameters_of(request: ValidationRequest, *, connection_blocks: Sequence[str
     Args:
         request: The request.
         connection_blocks: Names of DatabaseConnection blocks.
+
+    Raises:
+        ConfigurationError: One of these is no name.
     """
+    check_block_names(connection_blocks, field="connection_blocks")
     total = sum(len(content) for content in request.files.values())
     kept = request.files if total <= PARAMETER_BYTES else {}
     limits = request.limits
@@ -124,3 +135,22 @@ def parameters_of(request: ValidationRequest, *, connection_blocks: Sequence[str
         **{name: getattr(limits, field) for name, field in _LIMITS.items()},
     }
     return {name: value for name, value in parameters.items() if value not in (None, {}, [])}
+
+
+def check_block_names(names: Iterable[str], *, field: str) -> None:
+    """Refuses what cannot be the name of a block, such as an address with its password in place of one.
+
+    Args:
+        names: Said to be names of documents.
+        field: Where they stand, for error texts.
+
+    Raises:
+        ConfigurationError: One is no name. It is not shown.
+    """
+    if not all(_BLOCK_NAME.fullmatch(name) for name in names):
+        raise ConfigurationError(
+            "an address is not written down here, where others see its password, and a block's name has only letters, "
+            "digits and dashes",
+            field=field,
+            remedy="Name a DatabaseConnection block, or on the command line KIND=env:VARIABLE.",
+        )

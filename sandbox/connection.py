@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import os
 import weakref
 from collections.abc import AsyncIterator, Mapping
@@ -26,6 +27,8 @@ from sandbox.models import Model
 
 if TYPE_CHECKING:
     from daytona import AsyncDaytona
+
+logger = logging.getLogger(__name__)
 
 CLOUD_URL: Final = "https://app.daytona.io/api"
 """Daytona's hosted platform, the SDK's own default."""
@@ -154,6 +157,12 @@ async def _local_credentials() -> Credentials:
         raise ConfigurationError(str(error)) from None
     except service.ServiceError as error:
         raise PlatformUnavailableError(f"the local platform does not start: {error}") from None
+    if running.differs:
+        logger.warning(
+            "the local platform was started with other values of %s; `uom-sandbox platform stop`, then start it, "
+            "to apply yours",
+            ", ".join(running.differs),
+        )
     return Credentials(api_key=SecretStr(running.api_key), api_url=running.api_url, target=LOCAL_TARGET)
 
 

@@ -48,6 +48,21 @@ class _Parser(argparse.ArgumentParser):
         self.exit(EXIT_USAGE, f"{self.prog}: {message}\n")
 
 
+class _Version(argparse.Action):
+    """Does what the command ``version`` does, and ends."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option: str | None = None,
+    ) -> None:
+        from flows.cli.versions import run
+
+        parser.exit(run(namespace))
+
+
 class _Assignment(argparse.Action):
     """Collects ``NAME=VALUE`` into a dictionary."""
 
@@ -93,6 +108,7 @@ def parser() -> argparse.ArgumentParser:
     )
     register.add_argument("--overwrite", action="store_true", help="replace profile documents that were edited, too")
     _command(commands, "version", "flows.cli.versions", "print versions")
+    top.add_argument("--version", action=_Version, nargs=0, help="print versions, as the command does")
     return top
 
 

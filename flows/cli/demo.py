@@ -173,8 +173,8 @@ def _reason(error: SnapshotBuildError) -> str:
 
 
 def _table(rows: Sequence[Row], console: Console) -> None:
-    width = max(len(row.name) for row in rows)
+    width, verdicts = max(len(row.name) for row in rows), max(len(row.verdict) for row in rows)
     for row in rows:
         symbol = {"green": "✔", "red": "✘", "yellow": "·"}[row.colour]
-        verdict = console.paint(f"{symbol} {row.verdict:<16}", row.colour)
+        verdict = console.paint(f"{symbol} {row.verdict:<{verdicts}}", row.colour)
         console.line(f"  {row.name:<{width}}  {verdict} {row.detail}")

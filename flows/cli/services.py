@@ -41,12 +41,17 @@ def run(options: argparse.Namespace) -> int:
 def _start() -> int:
     connection = service.start()
     print(f"{'already running' if connection.reused else 'started'}: {connection.api_url} (process {connection.pid})")
+    _tell_differences(connection)
+    return 0
+
+
+def _tell_differences(connection: service.Connection) -> None:
     if connection.differs:
         print(
-            f"It was started with other values of {', '.join(connection.differs)}: stop and start it to apply yours.",
+            f"The local platform was started with other values of {', '.join(connection.differs)}: "
+            "`uom-sandbox platform stop`, then start it, to apply yours.",
             file=sys.stderr,
         )
-    return 0
 
 
 def _stop() -> int:
@@ -82,6 +87,7 @@ async def _start_both() -> int:
         asyncio.to_thread(service.start), _nothing() if configured else server.start(progress=_progress)
     )
     print(f"local platform  {platform.api_url}")
+    _tell_differences(platform)
     if prefect is None:
         print(f"Prefect API     {configured} (configured; no server started)")
     else:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TextIO
 
 from flows.outcomes import OUTCOMES
+from sandbox.databases.preflight import SCRIPT
 from sandbox.events import PHASE_FINISHED, PHASE_STARTED, SANDBOX_STATE, Event
 from sandbox.models import Diagnostic, Outcome, PhaseResult, ValidationResult
 
@@ -66,6 +67,7 @@ class Console:
         self._live_lines = live_lines
         self._lines_left = live_lines or 0
         self._awaited: set[object] = set()
+        self._unshown: set[str | None] = set()
         self._output = output or sys.stdout
         self._errors = errors or sys.stderr
         self._filters = {stream: TerminalFilter() for stream in (self._output, self._errors) if stream.isatty()}
@@ -99,6 +101,8 @@ class Console:
     def _show(self, event: Event) -> None:
         data, kind = event["data"], event["type"]
         if isinstance(data, str):
+            if event["phase"] in self._unshown:
+                return
             if kind.endswith("_stdout"):
                 self._write(self._output, self._within_limit(data))
             elif kind.endswith("_stderr"):
@@ -108,6 +112,9 @@ class Console:
                     self.status(f"  {one_line(line)}")
         elif isinstance(data, dict):
             if kind == PHASE_STARTED:
+                # What the preflight prints is for us and none of the program's output; the verdict tells what it found.
+                preflight = f" .uom/{SCRIPT} " in str(data.get("command"))
+                (self._unshown.add if preflight else self._unshown.discard)(event["phase"])
                 self.status(f"▸ {event['phase']}")
             elif kind == PHASE_FINISHED:
                 self._end_line()
@@ -179,7 +186,8 @@ def summary(result: ValidationResult, console: Console, *, links: Sequence[str] 
     row = OUTCOMES[result.outcome]
     paint = console.paint
     lines = [f"{paint(f'{row.symbol} {result.outcome.value}', row.colour)}  {one_line(result.message)}"]
-    lines += [_phase(phase, console) for phase in result.phases]
+    width = max((len(phase.name) for phase in result.phases), default=0)
+    lines += [_phase(phase, console, max(width, 8)) for phase in result.phases]
     lines += [_diagnostic(found) for found in result.diagnostics[:_SHOWN_DIAGNOSTICS]]
     if len(result.diagnostics) > _SHOWN_DIAGNOSTICS:
         lines.append(f"  … and {len(result.diagnostics) - _SHOWN_DIAGNOSTICS} more findings")
@@ -199,13 +207,13 @@ def summary(result: ValidationResult, console: Console, *, links: Sequence[str] 
     return lines
 
 
-def _phase(phase: PhaseResult, console: Console) -> str:
+def _phase(phase: PhaseResult, console: Console, width: int) -> str:
     if phase.exit_code is None:
         end = "no exit code"
     else:
         end = f"exit {phase.exit_code}" + (f", signal {phase.signal}" if phase.signal else "")
     word = "" if phase.outcome is Outcome.PASSED else f"  {console.paint(phase.outcome.value, 'red')}"
-    return f"  {phase.name:<8}{phase.seconds:7.2f} s  {end}{word}"
+    return f"  {phase.name:<{width}}{phase.seconds:7.2f} s  {end}{word}"
 
 
 def _diagnostic(found: Diagnostic) -> str:

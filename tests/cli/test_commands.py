@@ -56,8 +56,9 @@ async def test_doctor_names_a_wrong_variable(alone: Run) -> None:
     assert "DAYTONA_API_URL" in done.output
 
 
-async def test_version_names_what_we_stand_on(alone: Run) -> None:
-    done = await alone("version")
+@pytest.mark.parametrize("word", ["version", "--version"])
+async def test_version_names_what_we_stand_on(alone: Run, word: str) -> None:
+    done = await alone(word)
     assert done.code == 0
     assert "prefect 3" in done.output
     assert "daytona 0" in done.output

@@ -148,6 +148,7 @@ async def test_a_profile_names_blocks_too(credentials: Credentials, graph: int) 
 @pytest.mark.parametrize(
     ("names", "connections", "text"),
     [
+        (["postgresql://me@a/shop"], [], "connection_blocks: an address is not written down here"),
         (["missing"], [], "connection_blocks.missing: the block database-connection/missing cannot be read"),
         (["file"], [{"kind": "postgresql", "url": "Host=a"}], "connections[1].variable: CONNECTION_STRING is set by"),
     ],
@@ -181,6 +182,7 @@ def test_words_of_the_command_line() -> None:
     [
         ("mysql=env:SHOP", "'mysql' is no kind of database. Known: postgresql, sqlserver, sqlite, mongodb, neo4j"),
         ("postgresql=Host=a;Password=geheim", "an address is not written down here"),
+        ("postgresql://me:geheim@a/shop", "an address is not written down here"),
         ("postgresql=env:NOWHERE", "the environment has no variable NOWHERE"),
     ],
 )

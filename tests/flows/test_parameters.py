@@ -54,7 +54,7 @@ def test_every_parameter_reaches_the_request() -> None:
     ("given", "field"),
     [
         ({"files": {"../x": "1"}}, "files"),
-        ({"files": {}}, "files"),
+        ({"files": {}}, "files: there must be at least one"),
         ({"files": {"a": "1"}, "files_base64": {"a": "AA=="}}, "files_base64.a"),
         ({"files": {"a": "1"}, "files_base64": {"b": "no base64!"}}, "files_base64.b"),
         ({"files": {"a": "1"}, "timeout_seconds": -1}, "limits.total_seconds"),
@@ -65,7 +65,7 @@ def test_every_parameter_reaches_the_request() -> None:
 def test_a_wrong_parameter_is_named(given: dict[str, Any], field: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         request_from_parameters(all_parameters(**given), secrets={})
-    assert str(caught.value).startswith(f"{field}:")
+    assert f"{caught.value}:".startswith(f"{field}:")
 
 
 def test_parameters_of_a_request_lead_back_to_it() -> None:
