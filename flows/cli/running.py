@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 from collections.abc import Coroutine
@@ -14,6 +15,10 @@ T = TypeVar("T")
 def quiet_prefect() -> None:
     """Keeps Prefect's log lines off the terminal, where the program's output is; call before Prefect is imported."""
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    # What we have to say about the platform itself is not among them.
+    warnings = logging.StreamHandler()
+    warnings.setFormatter(logging.Formatter("uom-sandbox: %(message)s"))
+    logging.getLogger("sandbox.connection").addHandler(warnings)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -158,7 +158,9 @@ async def test_a_cancelled_user_still_closes_the_client(platform: LocalPlatform)
         await got[0].snapshot.get("default")
 
 
-async def test_without_a_key_the_local_platform_is_started_and_reused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_key_the_local_platform_is_started_and_reused(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     from sandbox.local import service
 
     async with scratch_home() as home:
@@ -167,6 +169,10 @@ async def test_without_a_key_the_local_platform_is_started_and_reused(monkeypatc
             first = await platform_credentials("auto")
             assert first.on_this_machine
             assert await platform_credentials("local") == first
+            assert "other values" not in caplog.text
+            monkeypatch.setenv("UOM_EXTRA_PUBLIC_CIDRS", "10.9.8.0/24")
+            assert await platform_credentials("local") == first
+            assert "started with other values of UOM_EXTRA_PUBLIC_CIDRS" in caplog.text
             async with client(first) as daytona:
                 assert (await daytona.snapshot.get("default")).name == "default"
         finally:
