@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from sandbox.local.runtime.box import BubblewrapBox
 from sandbox.local.runtime.bubblewrap import BubblewrapRuntime
 from sandbox.local.runtime.interface import BoxSpec
 from tests.scratch import scratch_directory
+
+from .far_side import EchoServer, Names
 
 BoxMaker = Callable[..., Coroutine[Any, Any, BubblewrapBox]]
 
@@ -59,3 +62,28 @@ async def make_box(runtime: BubblewrapRuntime, layers: list[str]) -> AsyncIterat
 @pytest.fixture
 async def box(make_box: BoxMaker) -> BubblewrapBox:
     return await make_box()
+
+
+@pytest.fixture
+async def echo() -> AsyncIterator[EchoServer]:
+    made = EchoServer()
+    server = await made.start("127.0.0.1")
+    yield made
+    server.close()
+    await server.wait_closed()
+
+
+@pytest.fixture
+def refused_port() -> Iterator[int]:
+    """A port of this machine that nobody listens on and nobody gets meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+@pytest.fixture
+def names(runtime: BubblewrapRuntime, monkeypatch: pytest.MonkeyPatch) -> Iterator[Names]:
+    made = Names(db_example="127.0.0.1", other_example="127.0.0.1")
+    monkeypatch.setattr(runtime, "_resolver", made)
+    yield made
+    made.close()
