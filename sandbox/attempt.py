@@ -92,6 +92,8 @@ class Attempt:
             silence=limits.no_output_seconds or phase.no_output_seconds,
             output_limit=limits.output_bytes or profile.output_bytes,
             secrets=tuple(self._task.hidden),
+            # What the preflight prints is for us; its verdict tells what it found.
+            shown=phase.name != PREFLIGHT,
         )
         self._events.emit(
             PHASE_STARTED, {"phase": phase.name, "command": phase.command, "limit": limit}, phase=phase.name

@@ -198,6 +198,7 @@ class PhaseRun:
         silence: Seconds it may be silent, ``None`` for any.
         output_limit: Bytes it may print on both streams together.
         secrets: Values that are masked in its output.
+        shown: Whether its output is the program's, and so goes to ``events``.
     """
 
     def __init__(
@@ -211,6 +212,7 @@ class PhaseRun:
         silence: float | None,
         output_limit: int,
         secrets: Sequence[str] = (),
+        shown: bool = True,
     ) -> None:
         self.phase = phase
         self.limit = limit
@@ -227,6 +229,7 @@ class PhaseRun:
         self._events = events
         self._types = (stdout_event(language), stderr_event(language))
         self._masks = (SecretMask(secrets), SecretMask(secrets))
+        self._shown = shown
         self._follower: Follower | None = None
         self._values: asyncio.Task[None] | None = None
         self._began = 0.0
@@ -291,7 +294,8 @@ class PhaseRun:
     def _show(self, stream: int, text: str) -> None:
         if text:
             (self.stderr if stream else self.stdout).add(text)
-            self._events.emit(self._types[stream], text, phase=self.phase.name)
+            if self._shown:
+                self._events.emit(self._types[stream], text, phase=self.phase.name)
 
     async def wait(self) -> None:
         """Returns when ``stream`` has returned; raises the fault of the platform that it raised."""

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TextIO
 
 from flows.outcomes import OUTCOMES
-from sandbox.databases.preflight import SCRIPT
 from sandbox.events import PHASE_FINISHED, PHASE_STARTED, SANDBOX_STATE, Event
 from sandbox.models import Diagnostic, Outcome, PhaseResult, ValidationResult
 
@@ -67,7 +66,6 @@ class Console:
         self._live_lines = live_lines
         self._lines_left = live_lines or 0
         self._awaited: set[object] = set()
-        self._unshown: set[str | None] = set()
         self._output = output or sys.stdout
         self._errors = errors or sys.stderr
         self._filters = {stream: TerminalFilter() for stream in (self._output, self._errors) if stream.isatty()}
@@ -101,8 +99,6 @@ class Console:
     def _show(self, event: Event) -> None:
         data, kind = event["data"], event["type"]
         if isinstance(data, str):
-            if event["phase"] in self._unshown:
-                return
             if kind.endswith("_stdout"):
                 self._write(self._output, self._within_limit(data))
             elif kind.endswith("_stderr"):
@@ -112,9 +108,6 @@ class Console:
                     self.status(f"  {one_line(line)}")
         elif isinstance(data, dict):
             if kind == PHASE_STARTED:
-                # What the preflight prints is for us and none of the program's output; the verdict tells what it found.
-                preflight = f" .uom/{SCRIPT} " in str(data.get("command"))
-                (self._unshown.add if preflight else self._unshown.discard)(event["phase"])
                 self.status(f"▸ {event['phase']}")
             elif kind == PHASE_FINISHED:
                 self._end_line()

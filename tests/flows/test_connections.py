@@ -85,6 +85,7 @@ async def test_a_closed_port_is_a_completed_run_without_a_compilation(
     assert result.outcome is Outcome.DATABASE_UNREACHABLE
     assert f"The PostgreSQL database at localhost:{closed_port} cannot be reached" in result.message
     assert {event["phase"] for event in events if event["type"] == "phase_started"} == {"preflight"}
+    assert not [event for event in events if event["type"].endswith(("_stdout", "_stderr"))]
     stored = await kept(result)
     assert "DatabaseUnreachable" in stored
     assert f"localhost:{closed_port}" in stored

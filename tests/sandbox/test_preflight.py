@@ -244,7 +244,8 @@ async def test_an_address_without_a_password_is_not_masked(daytona: AsyncDaytona
 
 async def test_runs_with_the_same_databases_share_a_sandbox_and_others_have_their_own(daytona: AsyncDaytona) -> None:
     async def sandbox(*connections: DatabaseConnection, **fields: Any) -> str:
-        result = await validate(daytona, shell_profile("true"), connections=connections, **fields)
+        wanted = {"isolation": "shared", **fields}  # with a password, a run is alone unless it says so
+        result = await validate(daytona, shell_profile("true"), connections=connections, **wanted)
         assert result.sandbox is not None
         return result.sandbox.sandbox_name
 
