@@ -114,6 +114,8 @@ def server_settings(directory: Path, *, port: int) -> dict[str, str]:
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "50",
         # Whole seconds: Prefect 3.9 truncates it to an integer, and with 0 its flush loop spins (measured: one core).
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+        # Who waits for a place under a concurrency limit asks again after this at the latest; by default after 30 s.
+        "PREFECT_SERVER_CONCURRENCY_MAXIMUM_CONCURRENCY_SLOT_WAIT_SECONDS": "1",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
         # The UI calls port 4200 unless it is told otherwise.

@@ -31,6 +31,7 @@ from flows.connections import with_stored_connections
 from flows.parameters import request_from_parameters
 from flows.profile_choice import choose_profile
 from flows.publisher import PUBLISHER
+from flows.run_limit import place_within_limit
 from flows.run_log import RunLog
 from sandbox.connection import Credentials, client, platform_credentials
 from sandbox.errors import ConfigurationError, SandboxError, SandboxLostError
@@ -226,6 +227,8 @@ async def _run(call: Call, *, profile: Profile, framework: str, flow_run_id: UUI
         )
         await stack.enter_async_context(events)
         validation = Validation(request, profile=profile, client=daytona, events=events, flow_run_id=str(flow_run_id))
+        with validation.queueing():
+            await stack.enter_async_context(place_within_limit(profile.name, flow_run_id=flow_run_id, events=events))
         running = Running(validation=validation, log=log)
         token = RUNNING.set(running)
         try:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -120,6 +121,10 @@ class Validation:
         self._repeated = False
         self._claim = Claim(self._name, *self._ids)
         self._watch = Stopwatch()
+
+    def queueing(self) -> AbstractContextManager[None]:
+        """Counts the time of the block as spent in a queue: for callers that wait for their turn before the steps."""
+        return self._watch.step("queue")
 
     async def ensure_snapshot(self) -> SnapshotIdentity:
         """Makes one attempt to end with an active snapshot; the caller decides about another.
