@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from sandbox.errors import RetryClass, SandboxError, SandboxLostError
 from sandbox.faults import fault, status_of
 from sandbox.retry import Deadline, Pace
-from sandbox.streaming import ReplayFilter
+from sandbox.streaming import UNCERTAIN, ReplayFilter
 
 if TYPE_CHECKING:
     from daytona import AsyncSandbox
@@ -48,9 +48,6 @@ GATEWAY_SECONDS: Final = 3.0
 
 YIELD_CHARACTERS: Final = 32 * 1024
 """Characters after which a fast stream lets the rest of the event loop have a turn: about what a sink takes in one."""
-
-_UNCERTAIN: Final = 8
-"""Characters that a stream may hold back although the log has them: the beginning of a mark or of a character."""
 
 Take = Callable[[str], None]
 
@@ -139,7 +136,7 @@ class Follower:
                 raise
         else:
             waiting = len(logs.stdout or "") + len(logs.stderr or "") - self._delivered
-            if running and waiting <= _UNCERTAIN:
+            if running and waiting <= len(self._filters) * UNCERTAIN:
                 return True
         if self._stream is not None:
             self._stream.cancel()

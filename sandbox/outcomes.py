@@ -254,7 +254,12 @@ def _failed(facts: Facts) -> Verdict:
     word = signal.Signals(number).name if named else f"signal {number}"  # real-time signals have no names
     hint, cause = "", None
     if number == signal.SIGKILL:
-        hint, cause = "; nothing tells who sent it, memory is the usual reason", KILLED
+        cause = KILLED
+        if facts.status.elapsed is None:
+            # The script notes the end of any program; without its note it was ended, too.
+            hint = ", and so was what watches over it: by the program itself, or because memory ran out"
+        else:
+            hint = "; nothing tells who sent it, memory is the usual reason"
     return Verdict(Outcome(facts.phase.failure), f"The phase {name} was ended by {word}{hint}.", cause)
 
 

@@ -126,6 +126,11 @@ elif [ -d "$result" ]; then
 elif [ -e "$result" ]; then
     kind=other
 fi
+# What the program has put in the note's place, such as a pipe, must not hold it up or lead it elsewhere.
+note=$here/$phase.status
+if [ -e "$note" ] || [ -L "$note" ]; then
+    rm -rf "$note"
+fi
 printf 'exit %s\nstarted %s\nended %s\noom %s %s\nresult %s\n' \
-    "$code" "$started" "$ended" "${oom_before:--}" "${oom:--}" "$kind" >"$here/$phase.status"
+    "$code" "$started" "$ended" "${oom_before:--}" "${oom:--}" "$kind" >"$note"
 exit "$code"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pydantic import JsonValue
@@ -21,7 +21,11 @@ HEAD_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 192 * 1024
 """What is kept of the end of a stream."""
 
-_REPLACEMENT: Final = "\ufffd"
+UNCERTAIN: Final = 8
+"""Most characters that a stream holds back although the log has them; a broken one adds three at most."""
+
+_DOUBTFUL: Final = "\ufffd\x01\x02"
+"""A replaced byte, and what the markers between the streams consist of."""
 
 
 def utf8_size(text: str) -> int:
@@ -108,21 +112,21 @@ def _boundary(data: bytes, limit: int) -> int:
 class ReplayFilter:
     """Takes one stream of a log over several connections, each of which replays it from the first character.
 
-    The SDK ends a broken stream by flushing its decoder: an unfinished character becomes U+FFFD although the next
-    connection will deliver it whole. Replacement characters at the end of what has come are therefore held back until
-    something follows them or the stream has ended properly.
+    The SDK ends a broken stream by flushing what it has: an unfinished character becomes U+FFFD and a part of a marker
+    is handed over as text, although the next connection will deliver what was meant. Such characters at the end of what
+    has come are therefore held back until something follows them or the stream has ended properly.
     """
 
     def __init__(self) -> None:
         self.delivered = 0
         """Characters handed on so far, over all connections."""
         self._skip = 0
-        self._held = 0
+        self._held = ""
 
     def begin(self) -> None:
         """A connection begins: what was handed on before comes again and is skipped."""
         self._skip = self.delivered
-        self._held = 0
+        self._held = ""
 
     def take(self, text: str) -> str:
         """Returns what of a chunk is new and certain."""
@@ -132,18 +136,16 @@ class ReplayFilter:
             text = text[skipped:]
         if not text:
             return ""
-        if self._held:
-            text = _REPLACEMENT * self._held + text
-        certain = text.rstrip(_REPLACEMENT)
-        self._held = len(text) - len(certain)
-        self.delivered += len(certain)
-        return certain
+        text = self._held + text
+        certain = max(len(text.rstrip(_DOUBTFUL)), len(text) - UNCERTAIN)
+        self._held = text[certain:]
+        self.delivered += certain
+        return text[:certain]
 
     def finish(self) -> str:
         """The stream has ended properly: returns what was held back."""
-        text = _REPLACEMENT * self._held
-        self.delivered += self._held
-        self._held = 0
+        text, self._held = self._held, ""
+        self.delivered += len(text)
         return text
 
 
@@ -154,37 +156,82 @@ SHORTEST_SECRET: Final = 4
 """Values shorter than this are not masked: they occur in any text."""
 
 
+LINE_OF_SECRET: Final = 8
+"""Lines of a secret at least this long are masked alone, too: a program may print a key line by line."""
+
+
 class SecretMask:
-    """Masks secrets in one stream, also where a piece of the stream ends in the middle of one.
+    """Masks secrets in one stream, also where a piece of the stream ends in the middle of one, and where two overlap.
 
     Args:
-        secrets: The values, which are masked as JSON and URLs spell them, too; those shorter than ``SHORTEST_SECRET``
-            are left alone.
+        secrets: The values, which are masked as JSON and URLs spell them, too, and so are their long lines; those
+            shorter than ``SHORTEST_SECRET`` are left alone.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        spellings = {form for value in secrets if len(value) >= SHORTEST_SECRET for form in forms(value)}
+        values = {value for value in secrets if len(value) >= SHORTEST_SECRET}
+        lines = {line.strip() for value in values for line in value.splitlines()}
+        values |= {line for line in lines if len(line) >= LINE_OF_SECRET}
+        spellings = {form for value in values for form in forms(value)}
         self._secrets = sorted(spellings, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, self._secrets))) if self._secrets else None
         self._held = ""
+        self._masked = 0  # characters at the beginning of what is held whose mask has been shown
 
     def take(self, text: str) -> str:
         """Returns what of a piece can be shown by now."""
         if self._pattern is None:
             return text
-        text = self._pattern.sub(MASK, self._held + text)
+        text = self._held + text
         keep = max((_overlap(text, secret) for secret in self._secrets), default=0)
-        self._held = text[len(text) - keep :]
-        return text[: len(text) - keep]
+        return self._show(text, len(text) - keep)
 
     def finish(self) -> str:
         """The stream has ended: returns what was held back."""
-        text, self._held = self._held, ""
-        return text
+        return "" if self._pattern is None else self._show(self._held, len(self._held))
+
+    def _show(self, text: str, end: int) -> str:
+        """Returns ``text`` up to ``end`` with its secrets masked, and holds the rest back."""
+        shown: list[str] = []
+        at = masked = self._masked
+        for start, stop in self._found(text, masked):
+            if start >= end:
+                break
+            if start >= at:
+                shown += (text[at:start], MASK)
+            at = max(at, stop)
+        shown.append(text[at:end])
+        self._held = text[end:]
+        self._masked = max(0, at - end)
+        return "".join(shown)
+
+    def _found(self, text: str, masked: int) -> Iterator[tuple[int, int]]:
+        """Yields where secrets stand, overlapping ones as one; the first may go on from what is masked already."""
+        assert self._pattern is not None
+        begin, end = 0, masked
+        at = 0
+        while found := self._pattern.search(text, at):
+            start, stop = found.span()
+            at = start + 1
+            if start < end:
+                end = max(end, stop)
+                continue
+            if end > 0:
+                yield begin, end
+            begin, end = start, stop
+        if end > 0:
+            yield begin, end
 
     def whole(self, text: str) -> str:
         """Returns a complete text with its secrets masked."""
-        return text if self._pattern is None else self._pattern.sub(MASK, text)
+        if self._pattern is None or self._pattern.search(text) is None:
+            return text
+        parts: list[str] = []
+        at = 0
+        for start, stop in self._found(text, 0):
+            parts += (text[at:start], MASK)
+            at = stop
+        return "".join((*parts, text[at:]))
 
     def value(self, value: JsonValue) -> JsonValue:
         """Returns a JSON value with the secrets in its texts masked."""

@@ -136,8 +136,9 @@ async def test_a_large_result_is_read(daytona: AsyncDaytona) -> None:
     assert result.result == list(range(200_000))
 
 
-async def test_a_spoilt_note_of_the_phase_does_not_hide_the_verdict(daytona: AsyncDaytona) -> None:
-    profile = shell_profile("rm -f .uom/one.status; mkdir .uom/one.status; exit 3")
+@pytest.mark.parametrize("note", ["mkdir {}", "mkfifo {}", "ln -s /etc/passwd {}", "ln -s nowhere/at/all {}"])
+async def test_a_spoilt_note_of_the_phase_does_not_hide_the_verdict(daytona: AsyncDaytona, note: str) -> None:
+    profile = shell_profile(f"rm -f .uom/one.status; {note.format('.uom/one.status')}; exit 3")
     result = await validate(daytona, profile)
     assert result.outcome is Outcome.RUNTIME_ERROR, result
     assert result.phases[0].exit_code == 3

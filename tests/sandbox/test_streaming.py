@@ -133,3 +133,14 @@ def test_secrets_are_masked_as_json_and_urls_spell_them(shown: str) -> None:
 def test_any_secret_has_forms() -> None:
     assert SecretMask(["\udcff\0\n x"]).whole("a \udcff\0\n x b") == f"a {MASK} b"
     assert {"p%20w%2B", "p+w%2B"} <= forms("p w+")
+
+
+def test_long_lines_of_a_secret_are_masked_alone() -> None:
+    mask = SecretMask(["-- BEGIN --\n  0123456789abcdef\nend\n"])
+    assert mask.whole("key: 0123456789abcdef end") == f"key: {MASK} end"
+
+
+def test_secrets_that_overlap_are_masked_as_one() -> None:
+    mask = SecretMask(["user:pass", "pass@host"])
+    assert mask.whole("user:pass@host/") == f"{MASK}/"
+    assert mask.take("user:pa") + mask.take("ss@ho") + mask.take("st/") + mask.finish() == f"{MASK}/"
