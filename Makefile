@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint format bench up down lock test-lowest clean
+.PHONY: help demo test quick lint format bench soak up down lock test-lowest clean
 
 VENV ?= .venv
 LOCK ?= requirements.lock
@@ -34,6 +34,9 @@ format: $(READY) ## rewrite the sources in the house format
 
 bench: $(READY) ## print the benchmark figures
 	$(BIN)/python -m tests.bench
+
+soak: $(READY) ## 500 validations with random faults of the platform
+	UOM_SOAK=500 $(BIN)/python -m pytest tests/endurance/test_soak.py -s
 
 up: $(READY) ## start the local platform and the Prefect server in the background
 	$(BIN)/uom-sandbox up

@@ -47,6 +47,11 @@ KILL_SECONDS: Final = 20.0
 """Longest wait for the end of a session; the real toolbox takes up to 5 s before it kills."""
 
 
+CLOSE_TRIES: Final = 3
+CLOSE_PAUSE: Final = 0.3
+"""Seconds between two tries to delete a session or tidy up, when the platform did not answer."""
+
+
 class Stop(StrEnum):
     """Why we ended a program from outside."""
 
@@ -169,21 +174,34 @@ class Session:
         return answer.cmd_id
 
     async def _delete(self, session_id: str) -> None:
-        try:
-            await self.sandbox.process.delete_session(session_id, request_timeout=KILL_SECONDS)
-        except Exception as error:
-            if fault(error, step="close", toolbox=True) is None:
-                raise
-            if status_of(error) not in (404, 410):
+        for left in reversed(range(CLOSE_TRIES)):
+            try:
+                await self.sandbox.process.delete_session(session_id, request_timeout=KILL_SECONDS)
+            except Exception as error:
+                meant = fault(error, step="close", toolbox=True)
+                if meant is None:
+                    raise
+                if status_of(error) in (404, 410):
+                    return
+                if left and isinstance(meant, PlatformUnavailableError):
+                    await asyncio.sleep(CLOSE_PAUSE)
+                    continue
                 logger.warning("the session %s could not be deleted: %s", session_id, error)
+            return
 
     async def _tidy(self) -> None:
-        try:
-            await bounded(self.sandbox.process.exec(self.workspace.tidy_command(), timeout=30), 35)
-        except Exception as error:
-            if fault(error, step="close", toolbox=True) is None:
-                raise
-            logger.debug("the workspace of %s could not be tidied: %s", self.id, error)
+        for left in reversed(range(CLOSE_TRIES)):
+            try:
+                await bounded(self.sandbox.process.exec(self.workspace.tidy_command(), timeout=30), 35)
+            except Exception as error:
+                meant = fault(error, step="close", toolbox=True)
+                if meant is None:
+                    raise
+                if left and isinstance(meant, PlatformUnavailableError):
+                    await asyncio.sleep(CLOSE_PAUSE)
+                    continue
+                logger.debug("the workspace of %s could not be tidied: %s", self.id, error)
+            return
 
 
 class PhaseRun:
