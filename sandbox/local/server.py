@@ -15,7 +15,7 @@ from typing import Self
 from aiohttp import web
 
 from .api.application import API_PREFIX, TOOLBOX_PREFIX, build_application
-from .control.clock import Clock, SystemClock
+from .control.clock import Clock, LeadingClock, SystemClock
 from .control.plane import ControlPlane
 from .control.records import SandboxRecord
 from .control.views import Views
@@ -29,7 +29,9 @@ from .directory import (
     read_key,
     write_private,
 )
+from .fault_control import fault_control
 from .faults import Faults
+from .forced_states import ForcedViews
 from .runtime.errors import RuntimeUnavailableError
 from .runtime.interface import Box, Runtime
 from .settings import LOOPBACK, Settings
@@ -52,7 +54,6 @@ class LocalPlatform:
     Attributes:
         settings: What it was made with.
         plane: Its control plane, once started; tests look into it.
-        faults: Set by tests; there are none by default.
 
     Args:
         settings: Limits, directories, port.
@@ -64,9 +65,12 @@ class LocalPlatform:
 
     def __init__(self, settings: Settings, *, clock: Clock | None = None, preferred_port: int | None = None) -> None:
         self.settings = settings
-        self.faults = Faults()
+        faults = Faults() if settings.fault_control else None
+        self._faults = faults
         self._preferred_port = preferred_port
         self._clock = clock or SystemClock()
+        if faults is not None:
+            self._clock = LeadingClock(self._clock, lead=lambda: faults.clock_lead)
         self._stack = contextlib.AsyncExitStack()
         self._api_url: str | None = None
         self._api_key: str | None = None
@@ -84,6 +88,13 @@ class LocalPlatform:
         if self._api_key is None:
             raise RuntimeError("the platform has not been started")
         return self._api_key
+
+    @property
+    def faults(self) -> Faults:
+        """What is to go wrong; only where the settings ask for fault control."""
+        if self._faults is None:
+            raise RuntimeError("the platform has no fault control: set Settings.fault_control (UOM_FAULT_CONTROL=1)")
+        return self._faults
 
     async def start(self) -> None:
         """Starts everything; when this returns, requests are answered.
@@ -134,24 +145,32 @@ class LocalPlatform:
             runtime=runtime,
             clock=self._clock,
             directory=directory,
-            views=Views(toolbox_url=base_url + TOOLBOX_PREFIX, version=version),
+            views=self._views(base_url + TOOLBOX_PREFIX, version),
             open_toolbox=lambda record, box: self._toolbox(record, box, sessions),
         )
         stack.push_async_callback(self.plane.close)
         await self.plane.start()
 
-        app = build_application(self.plane, key=self._api_key, base_url=base_url, version=version, faults=self.faults)
+        app = build_application(self.plane, key=self._api_key, base_url=base_url, version=version, faults=self._faults)
         runner = web.AppRunner(
             app, access_log=None, keepalive_timeout=KEEP_ALIVE_SECONDS, shutdown_timeout=SHUTDOWN_SECONDS
         )
         # On the way down the plane closes first: followers and live events end by themselves, with proper close codes.
         stack.push_async_callback(runner.cleanup)
         stack.push_async_callback(self.plane.close)
-        stack.callback(self.faults.clear)
+        if self._faults is not None:
+            await stack.enter_async_context(fault_control(self.plane, self._faults, directory))
+            stack.callback(self._faults.clear)
         await runner.setup()
         await web.SockSite(runner, listener).start()
         self._api_url = base_url + API_PREFIX
         _log.info("serving %s with the %s runtime, data in %s", self._api_url, runtime.name, directory)
+
+    def _views(self, toolbox_url: str, version: str) -> Views:
+        faults = self._faults
+        if faults is None:
+            return Views(toolbox_url=toolbox_url, version=version)
+        return ForcedViews(toolbox_url=toolbox_url, version=version, forced=lambda: faults.states)
 
     def _toolbox(self, record: SandboxRecord, box: Box, sessions: Path) -> Toolbox:
         return Toolbox(

@@ -43,6 +43,7 @@ class Settings:
         hold_seconds: How long create and start hold their answer until the sandbox runs (as Daytona does).
         build_seconds: Limit of one snapshot build.
         concurrent_builds: Snapshot builds that run at once; others wait.
+        fault_control: Whether tests may ask for faults (``fault_control.py``); never set it for real work.
         sweep_seconds: Pause between two rounds of the janitor.
     """
 
@@ -62,6 +63,7 @@ class Settings:
     build_seconds: float = 3600.0
     concurrent_builds: int = 2
     sweep_seconds: float = 10.0
+    fault_control: bool = False
 
     @property
     def platform_directory(self) -> Path:
@@ -89,6 +91,7 @@ class Settings:
             extra_public_cidrs=_networks(values, "UOM_EXTRA_PUBLIC_CIDRS"),
             total_memory_gib=_integer(values, "UOM_TOTAL_MEMORY_GIB", default=None, low=1, high=1_000_000),
             max_sandboxes=_integer(values, "UOM_MAX_SANDBOXES", default=500, low=1, high=100_000) or 500,
+            fault_control=bool(_integer(values, "UOM_FAULT_CONTROL", default=0, low=0, high=1)),
         )
 
     def to_environment(self) -> dict[str, str]:
@@ -103,6 +106,7 @@ class Settings:
             "UOM_EXTRA_PUBLIC_CIDRS": ",".join(self.extra_public_cidrs),
             "UOM_TOTAL_MEMORY_GIB": "" if self.total_memory_gib is None else str(self.total_memory_gib),
             "UOM_MAX_SANDBOXES": str(self.max_sandboxes),
+            "UOM_FAULT_CONTROL": str(int(self.fault_control)),
         }
 
 

@@ -31,7 +31,8 @@ async def scratch_home() -> AsyncIterator[Path]:
 
 @asynccontextmanager
 async def running_platform(*, clock: Clock | None = None, **settings: Any) -> AsyncIterator[LocalPlatform]:
-    """A platform with a directory of its own; ``settings`` are fields of ``Settings``."""
+    """A platform with a directory of its own; ``settings`` are fields of ``Settings``; faults may be asked for."""
+    settings = {"fault_control": True} | settings
     async with scratch_home() as home, LocalPlatform(Settings(home=home, **settings), clock=clock) as platform:
         yield platform
 

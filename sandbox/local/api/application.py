@@ -23,7 +23,9 @@ TOOLBOX_PREFIX = "/toolbox"
 SOCKET_IO_PATH = f"{API_PREFIX}/socket.io/"
 
 
-def build_application(plane: ControlPlane, *, key: str, base_url: str, version: str, faults: Faults) -> web.Application:
+def build_application(
+    plane: ControlPlane, *, key: str, base_url: str, version: str, faults: Faults | None
+) -> web.Application:
     """Returns the application.
 
     Args:
@@ -31,13 +33,13 @@ def build_application(plane: ControlPlane, *, key: str, base_url: str, version: 
         key: The key that clients need.
         base_url: Address of the server, without a slash at its end.
         version: Of the platform.
-        faults: What tests let go wrong.
+        faults: What tests let go wrong; ``None`` leaves nothing of it in the way of a request.
     """
     app = web.Application(
         middlewares=[
             error_middleware(toolbox_prefix=f"{TOOLBOX_PREFIX}/"),
             access_middleware(key=key, api_prefix=API_PREFIX, socket_io_path=SOCKET_IO_PATH),
-            faults.middleware(),
+            *([] if faults is None else [faults.middleware()]),
             _refuse_while_stopping(plane),
             collapse_slashes,
         ]

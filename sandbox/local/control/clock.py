@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -20,3 +21,20 @@ class SystemClock:
     def now(self) -> float:
         """Returns seconds since the epoch."""
         return time.time()
+
+
+class LeadingClock:
+    """A clock that is ahead of another, as fault control asks.
+
+    Args:
+        clock: The other.
+        lead: Returns by how many seconds.
+    """
+
+    def __init__(self, clock: Clock, *, lead: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lead = lead
+
+    def now(self) -> float:
+        """Returns seconds since the epoch."""
+        return self._clock.now() + self._lead()

@@ -17,7 +17,6 @@ from aiohttp import web
 
 from sandbox.local.api.application import API_PREFIX, TOOLBOX_PREFIX, build_application
 from sandbox.local.api.platform_routes import NOT_OFFERED
-from sandbox.local.faults import Faults
 from sandbox.local.server import LocalPlatform
 
 ROOT = Path(__file__).parents[3]
@@ -89,7 +88,7 @@ def state_of(
 
 
 def application(platform: LocalPlatform) -> web.Application:
-    return build_application(platform.plane, key="k", base_url="http://127.0.0.1:1", version="0", faults=Faults())
+    return build_application(platform.plane, key="k", base_url="http://127.0.0.1:1", version="0", faults=None)
 
 
 def test_the_table_is_what_the_routes_are(platform: LocalPlatform) -> None:
