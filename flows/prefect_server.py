@@ -28,6 +28,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+import httpx
+
+from flows.crash_detection import ensure_automation
 from flows.prefect_process import HOST, ServerProcess, boot_id, network_namespace, process_start
 from sandbox.errors import ConfigurationError, PlatformUnavailableError
 
@@ -282,6 +285,7 @@ class PrefectServer:
         self._write(server)
         try:
             await self._until_healthy(server, progress=None)
+            await _end_runs_of_dead_processes(server)
         except BaseException:
             # Also when the caller is cancelled: a server nobody waited for would be found half-started.
             await asyncio.shield(self._end(server))
@@ -332,6 +336,14 @@ class PrefectServer:
         except OSError:
             return f"There is no log at {self.log}"
         return "\n".join((f"The end of {self.log}:", *(f"  {line}" for line in lines)))
+
+
+async def _end_runs_of_dead_processes(server: ServerProcess) -> None:
+    async with httpx.AsyncClient(base_url=server.api_url, trust_env=False, timeout=30) as api:
+        try:
+            await ensure_automation(api)
+        except httpx.HTTPError as error:
+            raise PlatformUnavailableError(f"the Prefect server refused an automation: {error}") from error
 
 
 def _free_port() -> int:

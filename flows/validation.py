@@ -291,17 +291,26 @@ async def call_from_parameters(parameters: Mapping[str, Any]) -> Call:
     secrets: dict[str, SecretStr] = {}
     for variable, name in parameters["secret_blocks"].items():
         secrets[variable] = await _secret(variable, name)
-    credentials: Credentials | None = None
-    if name := parameters["credentials_block"]:
-        try:
-            block: DaytonaCredentials = await DaytonaCredentials.aload(name)
-        except ValueError as error:
-            raise ConfigurationError(str(error), field="credentials_block") from None
-        credentials = block.credentials()
+    credentials = await stored_credentials(parameters["credentials_block"])
     request = request_from_parameters(parameters, secrets=secrets).identified()
     return Call(
         request=request, connection_blocks=tuple(parameters["connection_blocks"] or ()), credentials=credentials
     )
+
+
+async def stored_credentials(name: str | None) -> Credentials | None:
+    """Returns the credentials of a DaytonaCredentials block; ``None`` when no name is given.
+
+    Raises:
+        ConfigurationError: There is no such block.
+    """
+    if not name:
+        return None
+    try:
+        block: DaytonaCredentials = await DaytonaCredentials.aload(name)
+    except ValueError as error:
+        raise ConfigurationError(str(error), field="credentials_block") from None
+    return block.credentials()
 
 
 async def _secret(variable: str, name: str) -> SecretStr:

@@ -107,6 +107,21 @@ def parser() -> argparse.ArgumentParser:
         blocks_actions, "register", "flows.cli.blocks", "register the block types and the built-in profiles"
     )
     register.add_argument("--overwrite", action="store_true", help="replace profile documents that were edited, too")
+    automations = commands.add_parser("automations", help="Prefect automations")
+    automations_actions = automations.add_subparsers(required=True, metavar="ACTION", parser_class=_Parser)
+    detection = _command(
+        automations_actions, "register", "flows.cli.automations", "end runs whose process died, by an automation"
+    )
+    detection.add_argument(
+        "--silent", type=_seconds, default=240.0, metavar="SECONDS", help="how long a run may send no heartbeat (240)"
+    )
+    warm = _command(commands, "warm", "flows.cli.warm", "build, prove and refresh snapshots ahead of need")
+    warm.add_argument(
+        "profiles",
+        nargs="*",
+        metavar="PROFILE[/FRAMEWORK]",
+        help="which; all snapshots of the built-in ones by default",
+    )
     _command(commands, "version", "flows.cli.versions", "print versions")
     top.add_argument("--version", action=_Version, nargs=0, help="print versions, as the command does")
     return top

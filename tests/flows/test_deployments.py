@@ -84,17 +84,23 @@ async def final(run: FlowRun) -> FlowRun:
 @pytest.mark.timeout(400)
 async def test_deployments_are_made_and_a_worker_runs_them(prefect_server: str, credentials: Credentials) -> None:
     env = environment(prefect_server, credentials)
-    await prefect("work-pool", "create", POOL, "--type", "process", env=env)
+    await prefect("work-pool", "create", POOL, "--type", "process", "--overwrite", env=env)
     for _ in range(2):
         await prefect("--no-prompt", "deploy", "--all", env=env)
     async with prefect_api(), client(credentials) as daytona, get_client() as api:
         deployments = await api.read_deployments()
         names = sorted(deployment.name for deployment in deployments)
-        assert names == sorted(f"validate-{name}" for name in (*builtin_profile_names(), "translation"))
+        validations = [f"validate-{name}" for name in (*builtin_profile_names(), "requested", "translation")]
+        assert names == sorted([*validations, "warm-snapshots"])
         for deployment in deployments:
             assert deployment.description
             assert deployment.work_pool_name == POOL
             assert deployment.parameter_openapi_schema is not None
+            for name, field in deployment.parameter_openapi_schema["properties"].items():
+                assert field.get("description"), f"{deployment.name}: the form does not explain {name}"
+            if deployment.name == "warm-snapshots":
+                assert [one.schedule.model_dump()["cron"] for one in deployment.schedules] == ["0 3 * * *"]
+                continue
             if deployment.name == "validate-translation":
                 assert deployment.parameter_openapi_schema["required"] == ["source", "target"]
                 continue
