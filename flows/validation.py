@@ -200,7 +200,7 @@ async def validate(
     call.request = await with_stored_connections(call.request, (*call.connection_blocks, *chosen.connections))
     chosen = chosen.model_copy(update={"connections": ()})
     flow_run_id = current_flow_run_id()
-    framework_name, _ = chosen.framework(call.request.framework)
+    framework_name = chosen.framework_for(call.request)
     name = f"validate-{chosen.name}-{framework_name}-{call.request.thread_id}"
     about = (f"profile:{chosen.name}", f"framework:{framework_name}", f"thread:{call.request.thread_id}")
     PUBLISHER.describe_flow_run(flow_run_id, name=name, tags=tags_with(*about))

@@ -19,7 +19,15 @@ import orjson
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from sandbox.errors import ConfigurationError
-from sandbox.models import ENVIRONMENT_NAME, Isolation, Model, Outcome, ResultExpectation, check_relative_path
+from sandbox.models import (
+    ENVIRONMENT_NAME,
+    Isolation,
+    Model,
+    Outcome,
+    ResultExpectation,
+    ValidationRequest,
+    check_relative_path,
+)
 from sandbox.profile_steps import with_step_files
 
 NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,49}")
@@ -97,6 +105,7 @@ class Framework(Model):
         result: Whether a result file must be there in the end.
         snapshot: ``shared`` with the profile's other templates, or ``own``: what takes long to prepare is prepared
             for those who use it. See ``Profile.prepared_for``.
+        projects: Project file → framework that builds it: a request with that file is one to that framework.
     """
 
     description: str = ""
@@ -107,6 +116,7 @@ class Framework(Model):
     phases: tuple[Phase, ...] = Field(min_length=1)
     result: ResultExpectation = ResultExpectation.OPTIONAL
     snapshot: Literal["shared", "own"] = "shared"
+    projects: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("entry_point")
     @classmethod
@@ -203,6 +213,17 @@ class Profile(Model):
         return self
 
     @model_validator(mode="after")
+    def _frameworks_of_projects_exist(self) -> Self:
+        for name, framework in self.frameworks.items():
+            for path, builder in framework.projects.items():
+                if builder not in self.frameworks or self.frameworks[builder].projects:
+                    raise ValueError(
+                        f"frameworks.{name}.projects: {path!r} is built by {builder!r}, which must be another "
+                        "framework of the profile, without projects of its own"
+                    )
+        return self
+
+    @model_validator(mode="after")
     def _names_of_own_snapshots_fit(self) -> Self:
         for name, framework in self.frameworks.items():
             if framework.snapshot == "own" and not NAME.fullmatch(f"{self.type}-{name}"):
@@ -236,6 +257,15 @@ class Profile(Model):
             )
         return chosen, self.frameworks[chosen]
 
+    def framework_for(self, request: ValidationRequest) -> str:
+        """Returns the name of the framework that makes a request run: the one it names, or that of its project file.
+
+        Raises:
+            ConfigurationError: There is no such framework; the text lists those there are.
+        """
+        name, template = self.framework(request.framework)
+        return next((builder for path, builder in template.projects.items() if path in request.files), name)
+
     def prepared_for(self, framework: str | None) -> Profile:
         """Returns the profile whose snapshot has a framework.
 
@@ -248,7 +278,7 @@ class Profile(Model):
         name, template = self.framework(framework)
         if template.snapshot == "shared":
             return self
-        alone = template.model_copy(update={"snapshot": "shared"})
+        alone = template.model_copy(update={"snapshot": "shared", "projects": {}})
         return self.model_copy(
             update={"type": f"{self.type}-{name}", "default_framework": name, "frameworks": {name: alone}}
         )

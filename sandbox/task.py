@@ -60,7 +60,8 @@ def task_of(request: ValidationRequest, profile: Profile) -> Task:
             field="connections",
             remedy="They are blocks of Prefect, which the flow loads; otherwise give `connections` in the request.",
         )
-    _, framework = profile.framework(request.framework)
+    name = profile.framework_for(request)
+    _, framework = profile.framework(name)
     preflight = Preflight(connections=request.connections) if endpoints_of(request.connections) else None
     if preflight is not None:
         framework = _with_preflight(framework, preflight)
@@ -74,7 +75,7 @@ def task_of(request: ValidationRequest, profile: Profile) -> Task:
     hidden = hidden_texts(request.connections) | set(secrets.values())
     return Task(
         request=request,
-        profile=profile.prepared_for(request.framework),
+        profile=profile.prepared_for(name),
         framework=framework,
         program=entry_point(request, framework),
         isolation=request.isolation or _isolation(profile, hidden=bool(hidden)),

@@ -96,7 +96,7 @@ class Validation:
         self._task = task_of(self.request, profile)
         self.profile = self._task.profile
         self.phases: tuple[Phase, ...] = self._task.framework.phases
-        self.framework_name, _ = profile.framework(request.framework)
+        self.framework_name = profile.framework_for(request)
         self.isolation = self._task.isolation
         self.recoveries: list[str] = []
         check_uploads(self._task)

@@ -150,16 +150,6 @@ async def test_what_a_program_prints_is_no_compiler_error(workbench: Workbench) 
     assert (found.severity, found.code, found.path, found.details) == (Severity.INFO, "last-lines", None, (line,))
 
 
-async def test_a_project_is_told_to_be_unused_and_changes_nothing(workbench: Workbench) -> None:
-    source = 'void main() { IO.println("built"); }'
-    project = "<project><modelVersion>4.0.0</modelVersion></project>"
-    result = await java(workbench, {"Main.java": source, "pom.xml": project}, entry_point="Main.java")
-    assert printed(result) == "built\n"
-    (found,) = result.diagnostics
-    assert (found.severity, found.phase) == (Severity.WARNING, "build")
-    assert found.message.startswith("pom.xml is not used")
-
-
 async def test_two_at_once_do_not_disturb_each_other(workbench: Workbench) -> None:
     def source(name: str) -> dict[str, str | bytes]:
         return {"Main.java": f'void main() {{ IO.println("{name} " + new Part().text()); }}', "Part.java": part(name)}

@@ -56,7 +56,8 @@ class Workbench:
     async def validate(self, request: ValidationRequest, *, network: Network | None = None) -> ValidationResult:
         """Validates a request; with a network policy, in place of the profile's."""
         request = request.identified()
-        profile = await self.profile(request.profile, framework=request.framework)
+        framework = builtin_profile(request.profile).framework_for(request)
+        profile = await self.profile(request.profile, framework=framework)
         if network is not None:
             profile = profile.model_copy(update={"network": network})
         async with EventStream(run_id=str(request.run_id), thread_id=str(request.thread_id)) as events:

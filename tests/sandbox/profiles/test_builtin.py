@@ -50,7 +50,7 @@ def test_there_are_three() -> None:
             "mcr.microsoft.com/dotnet/sdk:10.0",
             {"plain", "efcore", "dapper", "nhibernate"},
         ),
-        ("java", "java-25-sandbox", "bellsoft/liberica-openjdk-debian:25-cds", {"plain", *SPRING}),
+        ("java", "java-25-sandbox", "bellsoft/liberica-openjdk-debian:25-cds", {"plain", "maven", *SPRING}),
         ("python", "python-3-sandbox", "python:3.13-slim", {"plain"}),
     ],
 )
@@ -170,7 +170,7 @@ def test_programs_that_must_write_a_result_are_those_of_object_mappers() -> None
     rules = {name: item.result.value for name, item in builtin_profile("dotnet").frameworks.items()}
     assert rules == {"plain": "optional", **dict.fromkeys(MAPPERS, "required")}
     rules = {name: item.result.value for name, item in builtin_profile("java").frameworks.items()}
-    assert rules == {"plain": "optional", **dict.fromkeys(SPRING, "required")}
+    assert rules == {"plain": "optional", "maven": "optional", **dict.fromkeys(SPRING, "required")}
 
 
 def test_the_package_source_is_the_only_thing_taken_from_the_callers_environment() -> None:
