@@ -32,6 +32,7 @@ import httpx
 
 from flows.crash_detection import ensure_automation
 from flows.prefect_process import HOST, ServerProcess, boot_id, network_namespace, process_start
+from sandbox.connection import data_directory
 from sandbox.errors import ConfigurationError, PlatformUnavailableError
 
 logger = logging.getLogger(__name__)
@@ -79,26 +80,6 @@ class ServerStatus:
     log: Path
 
 
-def default_home() -> Path:
-    """Returns the directory for everything this project keeps on the machine.
-
-    ``UOM_SANDBOX_HOME`` when set, else ``/var/lib/uom-sandbox`` for root and ``uom-sandbox`` in the user's data
-    directory for others.
-
-    Raises:
-        ConfigurationError: ``UOM_SANDBOX_HOME`` is not an absolute path.
-    """
-    if text := os.environ.get("UOM_SANDBOX_HOME", "").strip():
-        path = Path(text).expanduser()
-        if not path.is_absolute():
-            raise ConfigurationError(f"must be an absolute path, not {text!r}", field="UOM_SANDBOX_HOME")
-        return path
-    if os.geteuid() == 0:
-        return Path("/var/lib/uom-sandbox")
-    data = os.environ.get("XDG_DATA_HOME", "")
-    return (Path(data) if data.startswith("/") else Path.home() / ".local" / "share") / "uom-sandbox"
-
-
 def server_settings(directory: Path, *, port: int) -> dict[str, str]:
     """Returns the environment variables that configure the server.
 
@@ -137,7 +118,7 @@ class PrefectServer:
     """
 
     def __init__(self, home: Path | None = None, *, extra_settings: Mapping[str, str] | None = None) -> None:
-        self.directory = (home or default_home()) / "prefect"
+        self.directory = (home or data_directory()) / "prefect"
         self.log = self.directory / "server.log"
         self._connection = self.directory / "server.json"
         self._lock = self.directory / "server.lock"

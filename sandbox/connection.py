@@ -16,6 +16,7 @@ import os
 import weakref
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 from urllib.parse import urlsplit
 
@@ -144,6 +145,20 @@ async def platform_credentials(
                 "no API key is set", field="DAYTONA_API_KEY", remedy="Set it, or choose the local platform."
             )
     return await _local_credentials()
+
+
+def data_directory() -> Path:
+    """Returns where this project keeps its data on this machine: ``UOM_SANDBOX_HOME``, or what it is by default.
+
+    Raises:
+        ConfigurationError: A ``UOM_`` variable cannot be used; the text names it.
+    """
+    from sandbox.local.settings import Settings, SettingsError
+
+    try:
+        return Settings.from_environment().home
+    except SettingsError as error:
+        raise ConfigurationError(str(error)) from None
 
 
 async def _local_credentials() -> Credentials:

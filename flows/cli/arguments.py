@@ -96,6 +96,8 @@ def parser() -> argparse.ArgumentParser:
         commands, "doctor", "flows.cli.doctor", "tell what works on this machine, and what to do about the rest"
     )
     doctor.add_argument("--json", action="store_true", help="machine-readable")
+    config = _command(commands, "config", "flows.cli.config", "tell every setting, and where its value comes from")
+    config.add_argument("--json", action="store_true", help="machine-readable")
     _platform(commands)
     _command(commands, "up", "flows.cli.services", "start the local platform and the Prefect server").set_defaults(
         action="up"

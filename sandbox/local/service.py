@@ -349,8 +349,9 @@ def _read(settings: Settings) -> tuple[Connection, int] | None:
         if start_time(document["pid"]) != started or not is_locked(directory / LOCK_FILE):
             return None
         theirs, ours = document["settings"], settings.to_environment()
-        # A free port was asked for and found: that is no difference.
-        differs = tuple(name for name in ours if name != "UOM_PLATFORM_PORT" and theirs.get(name) != ours[name])
+        # A free port was asked for and found: that is no difference. One of an older version may lack variables.
+        compared = (name for name in ours if name in theirs and name != "UOM_PLATFORM_PORT")
+        differs = tuple(name for name in compared if theirs[name] != ours[name])
         connection = Connection(
             api_url=document["api_url"],
             api_key=read_key(directory),

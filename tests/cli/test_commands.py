@@ -24,7 +24,7 @@ def test_every_outcome_has_a_row_and_its_own_exit_code() -> None:
 async def test_help_names_the_commands_and_exit_codes(alone: Run) -> None:
     done = await alone("--help")
     assert done.code == 0
-    for word in ("validate", "demo", "profiles", "doctor", "platform", "up", "down", "blocks", "version"):
+    for word in ("validate", "demo", "profiles", "doctor", "config", "platform", "up", "down", "blocks", "version"):
         assert word in done.output
     assert exit_code_table() in (await alone("validate", "--help")).output
 

@@ -17,9 +17,8 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.prefect_connection import prefect_api
 from flows.prefect_process import ServerProcess
-from flows.prefect_server import PrefectServer, default_home, server_settings
+from flows.prefect_server import PrefectServer, server_settings
 from sandbox.errors import ConfigurationError, PlatformUnavailableError
-from sandbox.local.settings import Settings
 from tests.scratch import scratch_directory
 
 
@@ -115,23 +114,12 @@ async def test_a_reused_process_id_is_not_the_server(server: PrefectServer) -> N
     assert not await server.stop()
 
 
-def test_the_home_must_be_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_keeps_to_the_directory_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UOM_SANDBOX_HOME", "/srv/uom")
+    assert PrefectServer().directory == Path("/srv/uom/prefect")
     monkeypatch.setenv("UOM_SANDBOX_HOME", "relative/place")
-    with pytest.raises(ConfigurationError, match="UOM_SANDBOX_HOME"):
-        default_home()
-    monkeypatch.setenv("UOM_SANDBOX_HOME", "/srv/data")
-    assert default_home() == Path("/srv/data")
-
-
-@pytest.mark.parametrize("variables", [{}, {"XDG_DATA_HOME": "/srv/data"}, {"UOM_SANDBOX_HOME": "/srv/uom"}])
-def test_the_home_is_the_local_platforms(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("UOM_SANDBOX_HOME", "XDG_DATA_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    for user in (0, 1000):
-        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
-        assert default_home() == Settings.from_environment().home
+    with pytest.raises(ConfigurationError, match="UOM_SANDBOX_HOME must be an absolute path"):
+        PrefectServer()
 
 
 async def test_a_configured_api_is_used_and_its_silence_told() -> None:
