@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from prefect.blocks.abstract import CredentialsBlock
 from pydantic import Field, HttpUrl, SecretStr
 
+from blocks.logos import logo
 from sandbox.connection import CLOUD_URL, Credentials, client, resolve_credentials
 from sandbox.errors import ConfigurationError
 
@@ -38,6 +39,7 @@ class DaytonaCredentials(CredentialsBlock):
 
     _block_type_name: ClassVar[str] = "Daytona Credentials"
     _block_type_slug: ClassVar[str] = "daytona-credentials"
+    _logo_url: ClassVar[HttpUrl | None] = logo("secret")
     _documentation_url: ClassVar[HttpUrl] = HttpUrl("https://www.daytona.io/docs/en/api-keys/")
     _description: ClassVar[str] = "Access to a Daytona API, in the cloud or on a server of your own."
 

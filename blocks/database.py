@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, Literal
 from prefect.blocks.core import Block
 from pydantic import Field, HttpUrl, SecretStr, ValidationError
 
+from blocks.logos import logo
 from sandbox import databases
 from sandbox.errors import ConfigurationError
 
@@ -46,6 +47,7 @@ class DatabaseConnection(Block):
 
     _block_type_name: ClassVar[str] = "Database Connection"
     _block_type_slug: ClassVar[str] = "database-connection"
+    _logo_url: ClassVar[HttpUrl | None] = logo("sqlalchemy")
     _documentation_url: ClassVar[HttpUrl] = HttpUrl("https://docs.prefect.io/v3/concepts/blocks")
     _description: ClassVar[str] = "A database that programs in a sandbox may talk to, its address stored as a secret."
 

@@ -10,6 +10,7 @@ from prefect.blocks.core import Block
 from prefect.exceptions import ObjectNotFound
 from pydantic import Field, HttpUrl
 
+from blocks.logos import logo
 from sandbox.errors import ConfigurationError
 from sandbox.profiles import Profile, parse_profile
 
@@ -58,6 +59,7 @@ class SandboxProfile(Block):
 
     _block_type_name: ClassVar[str] = "Sandbox Profile"
     _block_type_slug: ClassVar[str] = "sandbox-profile"
+    _logo_url: ClassVar[HttpUrl | None] = logo("terminal")
     _documentation_url: ClassVar[HttpUrl] = HttpUrl("https://www.daytona.io/docs/en/snapshots/")
     _description: ClassVar[str] = "A language environment in which programs are compiled and run, isolated."
 
