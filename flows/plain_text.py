@@ -9,12 +9,19 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# CSI, OSC (ended by BEL or ST), other two-character escapes.
-_ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,2048}(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_OVERPRINTED: Final = re.compile(r"[^\n]*\r(?!\n)")
+# CSI; strings such as titles and links, ended by BEL or ST, within one line; other escapes.
+_ANSI: Final = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]{0,2048}(?:\x07|\x1b\\)?|[ -/]{1,8}[0-~]|[0-OQ-WYZ\\`-~])"
+)
+# Controls, halves of characters that no encoder takes, and marks that turn the direction of writing.
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BACKTICKS: Final = re.compile(r"`+")
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()#+!|~$:@-])")
+_TAG_OR_LINK: Final = re.compile(r"<(?=[A-Za-z/!?])|\](?=[(\[:])|!(?=\[)")
+_WORD_JOINER: Final = "\u2060"
+"""Takes no room and shows nothing."""
+
+_CUT: Final = "…"
 
 
 def printable(text: str) -> str:
@@ -24,7 +31,8 @@ def printable(text: str) -> str:
     """
     text = _ANSI.sub("", text).replace("\r\n", "\n")
     if "\r" in text:
-        text = _OVERPRINTED.sub("", text)
+        # By hand: an expression for it takes a time that grows with the square of a line's length.
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return _CONTROL.sub("\ufffd", text)
 
 
@@ -44,7 +52,33 @@ def escaped(text: str) -> str:
 
 def shortened(text: str, *, characters: int) -> str:
     """Returns at most so many characters, with an ellipsis where something was cut."""
-    return text if len(text) <= characters else text[: characters - 1] + "…"
+    return text if len(text) <= characters else text[: characters - 1] + _CUT
+
+
+def cell(text: str, *, characters: int) -> str:
+    """Returns text for a table artifact, at most so long, a little more where it had to be made harmless.
+
+    One of Prefect's UIs shows a cell as it is, the other one as markdown with HTML: there, an image would be fetched
+    from wherever the text says. An invisible character keeps tags, links and images from being any.
+    """
+    shown = shortened(printable(text[: 4 * characters]), characters=characters)
+    if len(text) > 4 * characters and not shown.endswith(_CUT):
+        shown += _CUT
+    return _TAG_OR_LINK.sub(lambda found: found.group() + _WORD_JOINER, shown)
+
+
+def marked(one: str, other: str) -> tuple[str, str]:
+    """Returns two texts with brackets around the part in which they differ, where they have anything in common."""
+    shorter = min(len(one), len(other))
+    start = next((at for at in range(shorter) if one[at] != other[at]), shorter)
+    end = next((at for at in range(shorter - start) if one[-1 - at] != other[-1 - at]), shorter - start)
+    if start + end == 0 or one == other:
+        return one, other
+
+    def with_brackets(text: str) -> str:
+        return f"{text[:start]}⟦{text[start : len(text) - end]}⟧{text[len(text) - end :]}"
+
+    return with_brackets(one), with_brackets(other)
 
 
 class HeadAndTail:
@@ -81,9 +115,14 @@ class HeadAndTail:
         joined = "".join(self._tail)[-self._tail_limit :]
         self._tail, self._tail_size = [joined], len(joined)
 
+    @property
+    def left_out(self) -> int:
+        """Characters between head and tail that are gone."""
+        return max(0, self.total - self._head_size - self._tail_limit)
+
     def text(self) -> str:
         """Returns what is kept; a line between head and tail says how much is not."""
         self._join_tail()
-        left_out = self.total - self._head_size - self._tail_size
+        left_out = self.left_out
         middle = f"\n[… {left_out} characters left out …]\n" if left_out else ""
         return "".join((*self._head, middle, *self._tail))

@@ -25,9 +25,10 @@ from prefect.tasks import Task
 from pydantic import SecretStr
 
 from blocks.credentials import DaytonaCredentials
-from flows.artifacts import Console, publish_verdict
+from flows.artifacts import publish_verdict
 from flows.call import CALL, RUNNING, Call, Running
 from flows.connections import with_stored_connections
+from flows.console import Console
 from flows.parameters import request_from_parameters
 from flows.profile_choice import choose_profile
 from flows.publisher import PUBLISHER

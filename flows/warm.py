@@ -13,7 +13,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
-from flows.artifacts import artifact_key
+from flows.artifact_keys import artifact_key
 from flows.profile_choice import choose_profile
 from flows.publisher import PUBLISHER, Artifact
 from flows.run_log import RunLog

@@ -18,97 +18,19 @@ from prefect.client.schemas.objects import Artifact as Stored
 from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.artifacts import (
-    Console,
-    artifact_key,
-    console_markdown,
-    diagnostics_table,
-    publish_verdict,
-    result_markdown,
-    summary_markdown,
-)
+from flows.artifact_keys import artifact_key
+from flows.artifacts import publish_verdict
+from flows.console import Console, console_markdown
 from flows.prefect_connection import prefect_api
 from flows.publisher import PUBLISHER, Artifact, Publisher
 from sandbox.events import Event
-from sandbox.models import (
-    Comparison,
-    Diagnostic,
-    Difference,
-    Outcome,
-    PhaseResult,
-    Severity,
-    ValidationResult,
-)
-
-HOSTILE = "<img src=x onerror=alert(1)> | ``` [x](javascript:1) \x1b[31m\x00 \n# big"
-
-
-def verdict(**changes: Any) -> ValidationResult:
-    fields: dict[str, Any] = {
-        "outcome": Outcome.MISMATCH,
-        "message": HOSTILE,
-        "profile": "java",
-        "framework": "plain",
-        "thread_id": "t",
-        "run_id": "r",
-        "phases": (PhaseResult(name="run", command="x", exit_code=None, outcome=Outcome.RUNTIME_ERROR),),
-        "diagnostics": (
-            Diagnostic(severity=Severity.ERROR, message=HOSTILE, path=HOSTILE, line=3, excerpt=HOSTILE, tool="javac"),
-        ),
-        "comparison": Comparison(
-            equal=False, total_differences=1, differences=(Difference(path="$.a", expected=1, actual=HOSTILE),)
-        ),
-        "recoveries": (HOSTILE,),
-        "warnings": (HOSTILE,),
-        "result": {"a": HOSTILE},
-    }
-    return ValidationResult(**{**fields, **changes})
-
-
-def outside_fences(markdown: str) -> str:
-    """The markdown without its code blocks."""
-    kept, fence = [], ""
-    for line in markdown.split("\n"):
-        if not fence and line.startswith("```"):
-            fence = line[: len(line) - len(line.lstrip("`"))]
-        elif fence and line == fence:
-            fence = ""
-        elif not fence:
-            kept.append(line)
-    assert not fence, "a fence was not closed"
-    return "\n".join(kept)
+from tests.flows.hostile import verdict
 
 
 def test_keys_are_what_prefect_takes() -> None:
     assert artifact_key("console", "java", "spring-data-mongodb", "Build_1.x") == (
         "validation-console-java-spring-data-mongodb-build-1-x"
     )
-
-
-@pytest.mark.parametrize("make", [summary_markdown, result_markdown])
-def test_nothing_in_an_artifact_is_interpreted(make: Any) -> None:
-    markdown = make(verdict())
-    plain = outside_fences(markdown)
-    assert "<img" not in plain
-    assert "\x1b" not in markdown
-    assert "\x00" not in markdown
-    assert "](javascript" not in plain
-    assert "\n# big" not in plain
-
-
-def test_the_summary_says_that_an_exit_code_is_unknown() -> None:
-    assert "| unknown |" in summary_markdown(verdict())
-
-
-def test_artifacts_stay_small() -> None:
-    many = tuple(Diagnostic(severity=Severity.ERROR, message="m" * 10_000, tool="javac") for _ in range(5000))
-    big = verdict(diagnostics=many, message="x" * 1_000_000, result=["y" * 100] * 100_000)
-    assert len(summary_markdown(big)) < 100_000
-    assert len(result_markdown(big)) < 100_000
-    rows = diagnostics_table(many)
-    assert len(rows) == 501
-    assert rows[-1]["message"] == "4500 more left out"
-    assert len(json.dumps(rows)) < 2_000_000
 
 
 def test_a_console_shows_the_text_as_it_is() -> None:
@@ -157,6 +79,8 @@ async def test_a_run_has_its_artifacts(prefect_server: str) -> None:
     found = await stored(run_id)
     assert set(found) == {
         "validation-summary-java-plain",
+        "validation-comparison-java-plain",
+        "validation-results-java-plain",
         "validation-console-java-plain-run",
         "validation-diagnostics-java-plain",
         "validation-result-java-plain",
@@ -165,6 +89,10 @@ async def test_a_run_has_its_artifacts(prefect_server: str) -> None:
     assert "line 0\nline 1\nline 2" in str(console.data)
     assert "complete" in str(console.data)
     assert json.loads(str(found["validation-diagnostics-java-plain"].data))[0]["line"] == 3
+    summary = str(found["validation-summary-java-plain"].data)
+    assert f"[log](../../runs/flow-run/{run_id}?tab=Logs)" in summary
+    for role in ("diagnostics", "results", "result", "comparison"):
+        assert f"[{role}](../../artifacts/artifact/{found[f'validation-{role}-java-plain'].id})" in summary
 
 
 async def test_a_long_console_ends_complete_within_its_limit(prefect_server: str) -> None:
@@ -175,6 +103,7 @@ async def test_a_long_console_ends_complete_within_its_limit(prefect_server: str
     assert "line 0\n" in data
     assert "line 199999\n" in data
     assert "characters left out" in data
+    assert data.startswith("**run** · complete · 2,288,890 characters · 2,240,890 of them left out in the middle")
 
 
 async def test_a_console_is_shown_while_the_phase_runs(prefect_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +115,7 @@ async def test_a_console_is_shown_while_the_phase_runs(prefect_server: str, monk
         seen.set()
 
     monkeypatch.setattr(PUBLISHER, "publish", publish)
-    monkeypatch.setattr("flows.artifacts.UPDATE_SECONDS", 0.01)
+    monkeypatch.setattr("flows.console.UPDATE_SECONDS", 0.01)
     console = Console(profile="java", framework="plain", flow_run_id=uuid4())
     console(marker("phase_started"))
     for number in range(100):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flows.plain_text import HeadAndTail, escaped, fenced, printable, shortened
+from flows.plain_text import HeadAndTail, cell, escaped, fenced, marked, printable, shortened
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,13 @@ from flows.plain_text import HeadAndTail, escaped, fenced, printable, shortened
         ("line\r\nnext\r\n", "line\nnext\n"),
         ("10%\r50%\r100%\ndone", "100%\ndone"),
         ("a\x00b\x07c", "a\ufffdb\ufffdc"),
+        ("50%\r", "50%"),
+        ("two\r\r\nlines", "two\nlines"),
+        ("\x1b(B\x1b7reset\x1bc\x1b=", "reset"),
+        ("\x1bPdevice\x1b\\after", "after"),
+        ("\x1b]0;no end\nnext", "\nnext"),
+        ("\u202egnp.exe", "\ufffdgnp.exe"),
+        ("half \ud800 character", "half \ufffd character"),
         ("tab\tstays", "tab\tstays"),
         ("žluťoučký 日本語 😀", "žluťoučký 日本語 😀"),
     ],
@@ -57,3 +64,30 @@ def test_a_short_text_is_kept_whole() -> None:
     for piece in ("hello ", "wide ", "world"):
         kept.add(piece)
     assert kept.text() == "hello wide world"
+
+
+def test_a_long_line_that_was_printed_over_takes_no_time() -> None:
+    # An expression that tried each place of the line anew would take minutes.
+    assert printable("50%\r" + "x" * 1_000_000 + "\n" + "\x1b[" * 100_000 + "\r" * 100_000) != ""
+
+
+def test_a_cell_is_read_as_it_is_and_interpreted_nowhere() -> None:
+    assert cell("a < b && c > d", characters=50) == "a < b && c > d"
+    assert cell("List<String> x[0](y)", characters=50) == "List<\u2060String> x[0]\u2060(y)"
+    assert cell("![i](u) [a][b] [r]: u", characters=50) == "!\u2060[i]\u2060(u) [a]\u2060[b] [r]\u2060: u"
+    assert cell("y" * 1000, characters=10) == "y" * 9 + "…"
+    assert cell("\x1b[31m" * 1000 + "end", characters=10).endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        ("2026-01-05", "2026-01-06", ("2026-01-0⟦5⟧", "2026-01-0⟦6⟧")),
+        ("abc", "abxc", ("ab⟦⟧c", "ab⟦x⟧c")),
+        ("aa", "aaa", ("aa⟦⟧", "aa⟦a⟧")),
+        ("1", "2", ("1", "2")),
+        ("same", "same", ("same", "same")),
+    ],
+)
+def test_the_part_that_differs_is_marked(one: str, other: str, both: tuple[str, str]) -> None:
+    assert marked(one, other) == both

@@ -90,7 +90,7 @@ async def test_equivalent_under_rules(credentials: Credentials) -> None:
 
     artifacts = await artifacts_of(result)
     summary = artifacts["validation-translation-python-plain-python-plain"]
-    assert summary.startswith("# ✅ Equivalent")
+    assert summary.startswith("# ✔ Equivalent")
     assert "Accepted by rules" in summary
     table = artifacts["validation-translation-queries-python-plain-python-plain"]
     assert [row["verdict"] for row in (json.loads(table) if isinstance(table, str) else table)] == ["equivalent"]
@@ -116,7 +116,7 @@ async def test_different_is_a_completed_run(credentials: Credentials) -> None:
     assert run.state is not None
     assert (run.state.type, run.state.name, run.state.message) == (StateType.COMPLETED, "Different", result.message)
     summary = (await artifacts_of(result))["validation-translation-python-plain-python-plain"]
-    assert summary.startswith("# ❌ Different")
+    assert summary.startswith("# ✘ Different")
 
 
 @pytest.mark.parametrize(
