@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Awaitable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from flows.cli.running import run as run_to_end
 from flows.prefect_choice import configured_api_url
@@ -109,9 +109,11 @@ async def _stop_both() -> int:
 
 async def _both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
     """Awaits both to their ends, also when one fails; then the first fault is raised."""
-    tasks = asyncio.ensure_future(first), asyncio.ensure_future(second)
-    await asyncio.wait(tasks)
-    return tasks[0].result(), tasks[1].result()
+    done = await asyncio.gather(first, second, return_exceptions=True)
+    for answer in done:
+        if isinstance(answer, BaseException):
+            raise answer
+    return cast("tuple[T, U]", done)
 
 
 async def _nothing() -> None:

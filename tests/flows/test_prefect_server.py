@@ -10,6 +10,7 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
 import pytest_asyncio
 from prefect import flow, task
@@ -92,6 +93,20 @@ async def test_back_to_back_flows_never_meet_a_locked_database(prefect_server: s
 def test_the_server_writes_the_database_of_its_home(prefect_server: str, home: Path) -> None:
     assert (home / "prefect" / "prefect.db").stat().st_size > 0
     assert ":memory:" in server_settings(home, port=1)["PREFECT_SERVER_DATABASE_CONNECTION_URL"]
+
+
+async def test_the_ui_is_at_its_root_and_the_settings_against_stalls_are_in_force(prefect_server: str) -> None:
+    root = prefect_server.removesuffix("/api")
+    async with httpx.AsyncClient(base_url=root, follow_redirects=True) as browser:
+        page = await browser.get("/")
+        assert page.status_code == 200
+        assert "<title>" in page.text
+        assert (await browser.get("/ui-settings")).json()["api_url"] == prefect_server
+        settings = (await browser.get("/api/admin/settings")).json()
+    recorder = settings["server"]["services"]["task_run_recorder"]
+    assert (recorder["batch_size"], recorder["read_batch_size"], recorder["flush_interval"]) == (100, 50, 1)
+    assert settings["server"]["concurrency"]["maximum_concurrency_slot_wait_seconds"] == 1
+    assert settings["server"]["analytics_enabled"] is False
 
 
 async def test_a_server_that_cannot_start_is_an_error_with_its_log(server: PrefectServer) -> None:
