@@ -9,9 +9,10 @@ import httpx
 from prefect.exceptions import PrefectException
 
 from flows.call import CALL, Call
+from flows.cancellation import ENDED_AS_CANCELLED
 from flows.parameters import checked_request, parameters_of
 from flows.prefect_connection import prefect_api
-from flows.validation import validate as validate_flow
+from flows.validation import validate_in_process
 from sandbox.connection import Credentials
 from sandbox.errors import PlatformUnavailableError, SandboxError
 from sandbox.events import Sink
@@ -60,7 +61,11 @@ async def validate(
     async with prefect_api(progress=progress):
         token = CALL.set(call)
         try:
-            await validate_flow(**parameters_of(call.request, connection_blocks=connection_blocks))
+            await validate_in_process(**parameters_of(call.request, connection_blocks=connection_blocks))
+        except ENDED_AS_CANCELLED:
+            # The verdict says so, or had been reached before.
+            if call.result is None:
+                raise SandboxError("the run was cancelled in Prefect before it began", step="validate") from None
         except (httpx.HTTPError, PrefectException) as error:
             raise PlatformUnavailableError(f"the Prefect API failed: {type(error).__name__}: {error}") from error
         finally:

@@ -15,13 +15,14 @@ from typing import Any
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
-from prefect.states import Completed
+from prefect.states import Cancelled, Completed
 
 from flows.call import CALL, Call
+from flows.cancellation import ENDED_AS_CANCELLED, RunCancelledError, ended_when_cancelled, tell_that_it_ended
 from flows.parameters import parameters_of
 from flows.publisher import PUBLISHER
 from flows.translation_artifacts import publish_translation
-from flows.validation import call_from_parameters, current_flow_run_id, tags_with
+from flows.validation import call_from_parameters, current_flow_run_id, tags_with, validate_in_process
 from flows.validation import validate as validate_flow
 from sandbox.comparison import ComparisonRules, checked_rules
 from sandbox.errors import ConfigurationError, SandboxError
@@ -118,7 +119,11 @@ async def validate_translation(
     name = f"translation-{names[0]}-{names[1]}-{call.source.request.thread_id}"
     about = (f"source:{names[0]}", f"target:{names[1]}", f"thread:{call.source.request.thread_id}")
     PUBLISHER.describe_flow_run(flow_run_id, name=name, tags=tags_with(*about))
-    one, other = await _both_sides(call)
+    try:
+        async with ended_when_cancelled(flow_run_id):
+            one, other = await _both_sides(call)
+    except RunCancelledError as cancelled:
+        return Cancelled(message=f"{cancelled}, and so were both sides.")
     comparing = _Comparing(
         source=one,
         target=other,
@@ -141,6 +146,10 @@ async def validate_translation(
     return Completed(name=verdict.outcome.state_name, message=verdict.message, data=data)
 
 
+translate_in_process = validate_translation.with_options(on_cancellation=[tell_that_it_ended])
+"""The same where no worker looks after the run."""
+
+
 async def _both_sides(call: TranslationCall) -> tuple[ValidationResult, ValidationResult]:
     """Validates both sides at once; when one cannot be validated, the other one is cancelled and cleaned up."""
     try:
@@ -156,7 +165,10 @@ async def _both_sides(call: TranslationCall) -> tuple[ValidationResult, Validati
 async def _side(name: str, call: Call) -> ValidationResult:
     CALL.set(call)  # in this asyncio task's own context
     try:
-        await validate_flow(**parameters_of(call.request, connection_blocks=call.connection_blocks))
+        await validate_in_process(**parameters_of(call.request, connection_blocks=call.connection_blocks))
+    except ENDED_AS_CANCELLED:
+        # Its verdict says so, or had been reached before.
+        get_run_logger().warning("the %s was cancelled", name)
     except SandboxError as error:
         get_run_logger().error("the %s could not be validated: %s", name, error)
         raise

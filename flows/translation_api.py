@@ -9,10 +9,10 @@ import httpx
 from prefect.exceptions import PrefectException
 
 from flows.call import Call
+from flows.cancellation import ENDED_AS_CANCELLED
 from flows.parameters import checked_request, parameters_of
 from flows.prefect_connection import prefect_api
-from flows.translation import TRANSLATION, TranslationCall
-from flows.translation import validate_translation as validate_translation_flow
+from flows.translation import TRANSLATION, TranslationCall, translate_in_process
 from sandbox.comparison import ComparisonRules, checked_rules
 from sandbox.connection import Credentials
 from sandbox.errors import PlatformUnavailableError, SandboxError
@@ -89,11 +89,14 @@ async def validate_translation(
     async with prefect_api(progress=progress):
         token = TRANSLATION.set(call)
         try:
-            await validate_translation_flow(
+            await translate_in_process(
                 source=_recorded(call.source),
                 target=_recorded(call.target),
                 rules=checked.model_dump(mode="json", exclude_defaults=True),
             )
+        except ENDED_AS_CANCELLED:
+            if call.result is None:
+                raise SandboxError("the run was cancelled in Prefect", step="validate-translation") from None
         except (httpx.HTTPError, PrefectException) as error:
             raise PlatformUnavailableError(f"the Prefect API failed: {type(error).__name__}: {error}") from error
         finally:

@@ -20,13 +20,14 @@ from prefect.blocks.system import Secret
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.context import FlowRunContext, TaskRunContext
-from prefect.states import Completed
+from prefect.states import Cancelled, Completed
 from prefect.tasks import Task
 from pydantic import SecretStr
 
 from blocks.credentials import DaytonaCredentials
 from flows.artifacts import publish_verdict
 from flows.call import CALL, RUNNING, Call, Running
+from flows.cancellation import RunCancelledError, ended_when_cancelled, tell_that_it_ended
 from flows.connections import with_stored_connections
 from flows.console import Console
 from flows.parameters import request_from_parameters
@@ -34,6 +35,7 @@ from flows.profile_choice import choose_profile
 from flows.publisher import PUBLISHER
 from flows.run_limit import place_within_limit
 from flows.run_log import RunLog
+from sandbox.cleanup import to_the_end
 from sandbox.connection import Credentials, client, platform_credentials
 from sandbox.errors import ConfigurationError, SandboxError, SandboxLostError
 from sandbox.events import EventStream
@@ -205,13 +207,31 @@ async def validate(
     name = f"validate-{chosen.name}-{framework_name}-{call.request.thread_id}"
     about = (f"profile:{chosen.name}", f"framework:{framework_name}", f"thread:{call.request.thread_id}")
     PUBLISHER.describe_flow_run(flow_run_id, name=name, tags=tags_with(*about))
-    verdict = await _run(call, profile=chosen, framework=framework_name, flow_run_id=flow_run_id)
+    try:
+        async with ended_when_cancelled(flow_run_id):
+            verdict = await _run(call, profile=chosen, framework=framework_name, flow_run_id=flow_run_id)
+    except RunCancelledError as cancelled:
+        verdict = ValidationResult(
+            outcome=Outcome.CANCELLED,
+            message=f"{cancelled}.",
+            profile=chosen.name,
+            framework=framework_name,
+            thread_id=str(call.request.thread_id),
+            run_id=str(call.request.run_id),
+            flow_run_id=str(flow_run_id),
+        )
     call.result = verdict
     PUBLISHER.describe_flow_run(flow_run_id, name=name, tags=tags_with(*about, f"outcome:{verdict.outcome.value}"))
     publish_verdict(verdict, flow_run_id=flow_run_id)
     # The caller in this process has the verdict already; see ``collect_results`` for what returning it would cost.
     data = None if in_process else verdict
+    if verdict.outcome is Outcome.CANCELLED:
+        return Cancelled(name=verdict.outcome.state_name, message=verdict.message, data=data)
     return Completed(name=verdict.outcome.state_name, message=verdict.message, data=data)
+
+
+validate_in_process = validate.with_options(on_cancellation=[tell_that_it_ended])
+"""The same where no worker looks after the run."""
 
 
 async def _run(call: Call, *, profile: Profile, framework: str, flow_run_id: UUID) -> ValidationResult:
@@ -245,7 +265,13 @@ async def _run(call: Call, *, profile: Profile, framework: str, flow_run_id: UUI
 
 
 async def _clean_up(validation: Validation) -> None:
-    with anyio.CancelScope(shield=True), anyio.move_on_after(CLEANUP_SECONDS) as scope:
+    # The shield holds against Prefect's scopes, ``to_the_end`` against a cancellation of the task that comes meanwhile.
+    with anyio.CancelScope(shield=True):
+        await to_the_end(_close(validation))
+
+
+async def _close(validation: Validation) -> None:
+    with anyio.move_on_after(CLEANUP_SECONDS) as scope:
         await validation.close()
     if scope.cancelled_caught:
         get_run_logger().warning("the clean-up did not end within %g s; the platform's leases do it", CLEANUP_SECONDS)
