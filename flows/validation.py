@@ -37,11 +37,11 @@ from flows.run_limit import place_within_limit
 from flows.run_log import RunLog
 from sandbox.cleanup import to_the_end
 from sandbox.connection import Credentials, client, platform_credentials
-from sandbox.errors import ConfigurationError, SandboxError, SandboxLostError
+from sandbox.errors import ConfigurationError, RetryClass, SandboxError, SandboxLostError
 from sandbox.events import EventStream
 from sandbox.models import Outcome, PhaseResult, ValidationResult
 from sandbox.profiles import Phase, Profile
-from sandbox.retry import delay_before_retry
+from sandbox.retry import ATTEMPTS, SOON, delay_before_retry
 from sandbox.validation import Validation
 
 CLEANUP_SECONDS: Final = 20.0
@@ -49,19 +49,30 @@ CLEANUP_SECONDS: Final = 20.0
 
 
 async def is_transient(task: Task[Any, Any], task_run: TaskRun, state: State[Any]) -> bool:
-    """Tells Prefect whether another attempt can help: by the class of the fault, never by its text."""
+    """Tells Prefect whether another attempt can help: by the class of the fault, never by its text.
+
+    Prefect's own delays are the same for every fault. What a fault asks for beyond them is waited for here: the time a
+    platform names in ``Retry-After``, or until there may be room again.
+    """
     try:
         await state.aresult()
     except Exception as error:
-        return delay_before_retry(error, attempt=1) is not None
+        attempt = task_run.run_count
+        delay = delay_before_retry(error, attempt=attempt)
+        if delay is None or not isinstance(error, SandboxError):
+            return False
+        RUNNING.get().validation.note_retry(error, attempt, delay)
+        if error.retry is not RetryClass.SOON:
+            await asyncio.sleep(delay)
+        return True
     return False
 
 
 @task(
     name="ensure_snapshot",
     task_run_name="ensure_snapshot-{profile}",
-    retries=4,
-    retry_delay_seconds=[1, 2, 4, 8],
+    retries=ATTEMPTS - 1,
+    retry_delay_seconds=list(SOON),
     retry_jitter_factor=0.3,
     retry_condition_fn=is_transient,
     cache_policy=NO_CACHE,

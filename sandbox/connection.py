@@ -274,6 +274,4 @@ async def _close(daytona: Any) -> None:
 
 
 async def _refuse(*_: Any, **__: Any) -> NoReturn:
-    raise ClientClosedError(
-        "the client of the platform is closed", remedy="Use it inside `async with client(credentials)`."
-    )
+    raise ClientClosedError("the client of the platform is closed")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sandbox.faults import fault, is_missing
-from sandbox.retry import Pace
+from sandbox.retry import Pace, told_wait
 
 if TYPE_CHECKING:
     from daytona import AsyncSandbox
 
 logger = logging.getLogger(__name__)
+
+LONGEST_PAUSE: Final = 5.0
+"""Longest pause between two attempts: whoever cleans up has seconds."""
 
 
 async def delete_sandbox(sandbox: AsyncSandbox) -> None:
@@ -29,6 +32,7 @@ async def delete_sandbox(sandbox: AsyncSandbox) -> None:
                 return
             if last:
                 logger.warning("the sandbox could not be deleted; the platform will, at its lifetime's end: %s", meant)
-            await asyncio.sleep(pace.next())
+                return
+            await asyncio.sleep(max(pace.next(), min(told_wait(meant), LONGEST_PAUSE)))
         else:
             return

@@ -48,10 +48,11 @@ class SandboxError(Exception):
         step: The step of the validation that failed (``ensure_snapshot``, ``reconcile_sandbox``, …), if known.
         sandbox: Name or id of the sandbox or snapshot, if there is one.
         state: Last state that was read, if any.
-        remedy: What the reader can do about it.
+        remedy: What the reader can do about it; each class has words of its own for when the fault gives none.
     """
 
     code: ClassVar[str] = "sandbox_error"
+    advice: ClassVar[str | None] = None
     source: ClassVar[Source] = Source.PLATFORM
     retry: ClassVar[RetryClass] = RetryClass.NEVER
 
@@ -69,7 +70,7 @@ class SandboxError(Exception):
         self.step = step
         self.sandbox = sandbox
         self.state = state
-        self.remedy = remedy
+        self.remedy = remedy or self.advice
 
     def __str__(self) -> str:
         facts = [
@@ -100,12 +101,14 @@ class BadRequestError(SandboxError, ValueError):
     """The platform refused the call as malformed or impossible; repeating it cannot help."""
 
     code = "bad_request"
+    advice = "Correct what the platform names; the same call would be refused again."
 
 
 class AuthenticationError(SandboxError, PermissionError):
     """The API key is missing, wrong or revoked."""
 
     code = "authentication"
+    advice = "Check DAYTONA_API_KEY and DAYTONA_API_URL."
     source = Source.CONFIG
 
 
@@ -113,6 +116,7 @@ class AccessDeniedError(SandboxError, PermissionError):
     """The API key is valid but lacks a permission for this call."""
 
     code = "access_denied"
+    advice = "Give the key the permission that is named."
     source = Source.CONFIG
 
 
@@ -120,12 +124,14 @@ class QuotaExceededError(SandboxError):
     """The account's own limit is reached; waiting does not help, freeing something does."""
 
     code = "quota"
+    advice = "Delete sandboxes or snapshots, or ask for a higher limit."
 
 
 class CapacityError(SandboxError):
     """The platform has no room for another sandbox or build right now."""
 
     code = "capacity"
+    advice = "Try again later, run fewer validations at a time, or ask for less in the profile's `resources`."
     retry = RetryClass.SLOWLY
 
 
@@ -137,10 +143,21 @@ class RateLimitedError(SandboxError):
     """
 
     code = "rate_limited"
+    advice = "Try again after the time the platform names, or run fewer validations at a time."
     retry = RetryClass.AS_TOLD
 
-    def __init__(self, message: str, *, retry_after: float | None = None, step: str | None = None) -> None:
-        super().__init__(message, step=step)
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        step: str | None = None,
+        sandbox: str | None = None,
+        state: str | None = None,
+    ) -> None:
+        if retry_after is not None:
+            message = f"{message} (the platform asks to wait {retry_after:g} s)"
+        super().__init__(message, step=step, sandbox=sandbox, state=state)
         self.retry_after = retry_after
 
 
@@ -177,6 +194,7 @@ class SandboxLostError(SandboxError, ConnectionError):
     """The sandbox vanished, or its toolbox no longer answers, while it was needed."""
 
     code = "sandbox_lost"
+    advice = "Run the validation again: another sandbox takes its place."
     source = Source.SANDBOX
     retry = RetryClass.SOON
 
@@ -192,17 +210,22 @@ class ClientClosedError(SandboxError, RuntimeError):
 
     code = "client_closed"
     source = Source.CONFIG
+    advice = "Use it inside `async with client(credentials)`."
 
 
 class WaitTimeoutError(SandboxError, TimeoutError):
-    """A state was not reached in time; the text tells limit, elapsed seconds, number of reads and last state."""
+    """A state was not reached in time; the text tells limit, elapsed seconds, number of reads and last state.
+
+    A wait has all the time it may take, so it is not begun again.
+    """
 
     code = "wait_timeout"
-    retry = RetryClass.SOON
+    advice = "Try again; if it stays in that state, delete it on the platform."
 
 
 class PlatformUnavailableError(SandboxError, ConnectionError):
     """The platform cannot be reached, or answers with a server error."""
 
     code = "platform_unavailable"
+    advice = "Try again later; `uom-sandbox doctor` tells what works on this machine."
     retry = RetryClass.SOON

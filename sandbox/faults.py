@@ -15,9 +15,11 @@ is neither the SDK's nor a transport's (a ``TypeError`` is a fault of this progr
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from time import time
 from typing import Any, Final
@@ -115,30 +117,34 @@ def fault(
     if status is None:
         if isinstance(error, DaytonaTimeoutError) and not isinstance(error, DaytonaConnectionError):
             return WaitTimeoutError(text, **facts)
-        return PlatformUnavailableError(f"the platform did not answer as it should: {text}", **facts)
+        return PlatformUnavailableError(
+            f"the platform did not answer as it should: {text}",
+            **facts,
+            remedy="Check DAYTONA_API_URL and the network, or try again later.",
+        )
     return _by_status(status, error, text, facts, toolbox=toolbox)
 
 
 def _by_status(status: int, error: BaseException, text: str, facts: dict[str, Any], *, toolbox: bool) -> SandboxError:
     if status == 401:
-        return AuthenticationError(
-            f"the platform refused the API key: {text}", **facts, remedy="Check DAYTONA_API_KEY and DAYTONA_API_URL."
-        )
+        return AuthenticationError(f"the platform refused the API key: {text}", **facts)
     if status == 429:
-        return RateLimitedError(text, retry_after=retry_after(getattr(error, "headers", None)), step=facts["step"])
+        return RateLimitedError(text, retry_after=retry_after(getattr(error, "headers", None)), **facts)
     if status in (400, 402, 403, 409, 422):
         if _CAPACITY.search(text):
             return CapacityError(text, **facts)
         if _QUOTA.search(text):
-            return QuotaExceededError(text, **facts, remedy="Delete sandboxes or snapshots, or ask for a higher limit.")
+            return QuotaExceededError(text, **facts)
     if toolbox and _means_lost(status, error, text):
         return SandboxLostError(f"the sandbox does not answer: {text}", **facts)
     if status == 403:
-        return AccessDeniedError(
-            f"the API key may not do this: {text}", **facts, remedy="Give the key the permission that is named."
-        )
+        return AccessDeniedError(f"the API key may not do this: {text}", **facts)
     if status == 404:
-        return SandboxLostError(f"not found: {text}", **facts)
+        return SandboxLostError(
+            f"not found: {text}",
+            **facts,
+            remedy="Run the validation again; if nothing is ever found, check DAYTONA_API_URL.",
+        )
     if status in (408, 409, 410) or (status >= 500 and status != 501):
         return PlatformUnavailableError(text, **facts)
     return BadRequestError(text, **facts)
@@ -160,19 +166,27 @@ def retry_after(headers: Mapping[str, Any] | None) -> float | None:
 
     The hosted platform sends the suffixed form (Daytona's documentation on rate limits); the SDK keeps the headers with
     the letter case of the wire.
+
+    Returns:
+        Seconds, finite and not negative, or ``None`` when no header says anything that makes sense.
     """
-    waits: list[float] = []
-    for name, value in (headers or {}).items():
-        if not name.lower().startswith("retry-after"):
-            continue
+    told = (_seconds(str(value)) for name, value in (headers or {}).items() if name.lower().startswith("retry-after"))
+    return max((seconds for seconds in told if seconds is not None), default=None)
+
+
+def _seconds(value: str) -> float | None:
+    try:
+        seconds = float(value)
+    except ValueError:
         try:
-            waits.append(float(value))
-        except ValueError:
-            try:
-                waits.append(parsedate_to_datetime(str(value)).timestamp() - time())
-            except ValueError:
-                continue
-    return max(0.0, max(waits)) if waits else None
+            moment = parsedate_to_datetime(value)
+        except (ValueError, OverflowError):
+            return None
+        # RFC 9110: always in universal time, whether or not the zone is said.
+        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return max(0.0, moment.timestamp() - time())
+    # Neither "nan" nor "inf" nor "-5" is an answer to "how long": better our own wait than none, or one without end.
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
 @contextmanager

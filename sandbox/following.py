@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from sandbox.errors import RetryClass, SandboxError, SandboxLostError
 from sandbox.faults import fault, status_of
-from sandbox.retry import Deadline, Pace
+from sandbox.retry import Deadline, Pace, told_wait
 from sandbox.streaming import UNCERTAIN, ReplayFilter
 
 if TYPE_CHECKING:
@@ -240,6 +240,7 @@ class Follower:
                 )
                 if lost or error.retry is RetryClass.NEVER or limit.expired:
                     raise
+                await asyncio.sleep(min(told_wait(error), limit.remaining))
             else:
                 looks -= 1
                 if ended is not None or looks <= 0:
@@ -263,6 +264,7 @@ class Follower:
                     raise (meant or error) from error
                 if isinstance(meant, SandboxLostError):
                     raise meant from error
+                await asyncio.sleep(min(told_wait(meant), limit.remaining))
             else:
                 limit = Deadline(INFRASTRUCTURE_SECONDS)
                 before = self._delivered

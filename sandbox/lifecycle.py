@@ -30,7 +30,7 @@ from sandbox.heartbeat import Heartbeat
 from sandbox.naming import SNAPSHOT_ID
 from sandbox.network_policy import NetworkPolicy
 from sandbox.platform_api import bounded
-from sandbox.retry import ATTEMPTS, Deadline, Pace, delay_before_retry
+from sandbox.retry import ATTEMPTS, Deadline, Pace, delay_before_retry, read_patiently, told_wait
 from sandbox.sandbox_states import ABSENT, CREATE_SECONDS, STATES, Action, sandbox_state
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Lifecycle:
         seen: SandboxState | None = None
         sandbox: AsyncSandbox | None = None
         for _ in range(_ROUNDS):
-            sandbox = await self._read_patiently(beat)
+            sandbox = await read_patiently(self._read, deadline=beat.deadline)
             state = None if sandbox is None else sandbox_state(sandbox.state)
             row = ABSENT if state is None else STATES[state]
             beat.saw("absent" if state is None else state.value)
@@ -217,17 +217,6 @@ class Lifecycle:
                 return None
             with translated(STEP, sandbox=self._wanted.name):
                 raise
-
-    async def _read_patiently(self, beat: Heartbeat) -> AsyncSandbox | None:
-        pace = Pace(0.2, longest=2.0)
-        for failures in range(1, ATTEMPTS + 1):
-            try:
-                return await self._read()
-            except SandboxError as error:
-                if error.retry is RetryClass.NEVER or failures == ATTEMPTS or beat.deadline.expired:
-                    raise
-                await asyncio.sleep(beat.deadline.capped(pace.next()))
-        raise AssertionError("unreachable")
 
     async def _create(self, beat: Heartbeat) -> AsyncSandbox | None:
         """Makes a new one; ``None`` when the next reading must tell what became of it."""
@@ -303,6 +292,7 @@ class Lifecycle:
                 meant = fault(error, step=STEP, sandbox=self._wanted.name, state=before.value)
                 if meant is None or meant.retry is RetryClass.NEVER:
                     raise meant or error from error
+                await asyncio.sleep(min(told_wait(meant), stay.remaining, beat.deadline.remaining))
             beat.saw(sandbox_state(sandbox.state).value)
             if sandbox_state(sandbox.state) is not before:
                 return True
@@ -393,7 +383,8 @@ class Lifecycle:
             await call  # type: ignore[misc]
         except Exception as error:
             meant = fault(error, step=STEP, sandbox=self._wanted.name)
-            if meant is None or (meant.retry is RetryClass.NEVER and not isinstance(meant, BadRequestError)):
+            harmless = isinstance(meant, (BadRequestError, WaitTimeoutError))
+            if meant is None or (meant.retry is RetryClass.NEVER and not harmless):
                 raise meant or error from error
             logger.info("%s", meant)
             return False

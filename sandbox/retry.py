@@ -3,15 +3,16 @@
 The classes are those of ``errors.RetryClass``:
 
 ========  ==========================================================================================
-never     bad request, authentication, permission, quota, failed build: one attempt
-soon      connection, 5xx, a lost sandbox, a wait that ran out: 1, 2, 4, 8 s
-as_told   rate limit: what the ``Retry-After`` headers said, else as ``soon``; at most 60 s
+never     bad request, authentication, permission, quota, failed build, a wait that ran out: one attempt
+soon      connection, 5xx, a lost sandbox: 1, 2, 4, 8 s
+as_told   rate limit: what the ``Retry-After`` headers said, at most 300 s; else as ``soon``
 slowly    no capacity: 15, 30, 60, 60 s
 ========  ==========================================================================================
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final, Self, TypeVar
@@ -25,7 +26,8 @@ ATTEMPTS: Final = 5
 
 SOON: Final = (1.0, 2.0, 4.0, 8.0)
 SLOWLY: Final = (15.0, 30.0, 60.0, 60.0)
-LONGEST_TOLD: Final = 60.0
+LONGEST_TOLD: Final = 300.0
+"""Longest wait that a platform can ask for; a header may hold anything."""
 
 T = TypeVar("T")
 OnRetry = Callable[[SandboxError, int, float], None]
@@ -47,8 +49,17 @@ def delay_before_retry(error: BaseException, *, attempt: int) -> float | None:
     waits = SLOWLY if error.retry is RetryClass.SLOWLY else SOON
     delay = waits[min(attempt, len(waits)) - 1]
     if isinstance(error, RateLimitedError) and error.retry_after is not None:
-        delay = min(max(error.retry_after, 0.0), LONGEST_TOLD)
+        delay = told_wait(error)
     return delay
+
+
+def told_wait(error: BaseException) -> float:
+    """Returns the seconds that the platform asked to wait, at most ``LONGEST_TOLD``; 0 when it did not ask.
+
+    For waits with a pace of their own; callers cap it by the time they have left.
+    """
+    told = error.retry_after if isinstance(error, RateLimitedError) else None
+    return 0.0 if told is None else min(told, LONGEST_TOLD)
 
 
 async def with_retries(
@@ -84,6 +95,27 @@ async def with_retries(
         with attempt:
             return await step()
     raise AssertionError("unreachable: tenacity returns or raises")
+
+
+async def read_patiently(read: Callable[[], Awaitable[T]], *, deadline: Deadline) -> T:
+    """Reads a state during a wait; a few readings in a row may fail without ending it.
+
+    Args:
+        read: One reading.
+        deadline: Of the wait.
+
+    Raises:
+        SandboxError: The last reading's, or the first that another one would not change.
+    """
+    pace = Pace(0.2, longest=2.0)
+    for reading in range(1, ATTEMPTS + 1):
+        try:
+            return await read()
+        except SandboxError as error:
+            if error.retry is RetryClass.NEVER or reading == ATTEMPTS or deadline.expired:
+                raise
+            await asyncio.sleep(deadline.capped(max(pace.next(), told_wait(error))))
+    raise AssertionError("unreachable")
 
 
 class Deadline:

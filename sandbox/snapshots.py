@@ -29,12 +29,12 @@ from daytona_api_client_async import SnapshotState
 
 from sandbox.build_log import BuildLog
 from sandbox.build_turn import build_turn
-from sandbox.errors import CapacityError, ConfigurationError, RetryClass, SandboxError, SnapshotBuildError
+from sandbox.errors import CapacityError, ConfigurationError, SnapshotBuildError
 from sandbox.faults import is_conflict, is_missing, translated
 from sandbox.heartbeat import Heartbeat
 from sandbox.models import SnapshotIdentity
 from sandbox.platform_api import bounded, create_snapshot
-from sandbox.retry import Deadline, Pace
+from sandbox.retry import Deadline, Pace, read_patiently
 
 if TYPE_CHECKING:
     from daytona import AsyncDaytona
@@ -50,7 +50,6 @@ PENDING_SECONDS: Final = 300.0
 GONE_SECONDS: Final = 300.0
 """Longest wait until a removed snapshot is gone and its name free."""
 
-_READ_FAILURES: Final = 5
 _ROUNDS: Final = 12
 
 
@@ -181,7 +180,7 @@ class _Work:
         for _ in range(_ROUNDS):
             if beat.deadline.expired:
                 raise beat.timed_out(step=STEP, wanted="active")
-            snapshot = await self._read_patiently(beat)
+            snapshot = await read_patiently(self.read, deadline=beat.deadline)
             if snapshot is None:
                 beat.saw("absent")
                 await self._build(beat)
@@ -212,19 +211,6 @@ class _Work:
                     await asyncio.sleep(beat.deadline.capped(1.0))
         raise beat.timed_out(step=STEP, wanted="active")
 
-    async def _read_patiently(self, beat: Heartbeat) -> Snapshot | None:
-        """Reads; a few reads in a row may fail without ending the wait."""
-        pace = Pace(0.2, longest=2.0)
-        failures = 0
-        while True:
-            try:
-                return await self.read()
-            except SandboxError as error:
-                failures += 1
-                if error.retry is RetryClass.NEVER or failures >= _READ_FAILURES or beat.deadline.expired:
-                    raise
-                await asyncio.sleep(beat.deadline.capped(pace.next()))
-
     async def _build(self, beat: Heartbeat) -> None:
         try:
             created = await create_snapshot(
@@ -251,7 +237,7 @@ class _Work:
         pending = Deadline(PENDING_SECONDS)
         async with BuildLog(self.client, snapshot_id, events=self.events, language=self.profile.language) as log:
             while True:
-                now = await self._read_patiently(beat)
+                now = await read_patiently(self.read, deadline=beat.deadline)
                 if now is None or now.id != snapshot_id:
                     return  # removed under our feet: the next round decides
                 state = snapshot_state(now.state)
@@ -296,7 +282,7 @@ class _Work:
         pace = Pace(0.02, longest=1.0)
         limit = beat.deadline.sooner(GONE_SECONDS)
         while True:
-            now = await self._read_patiently(beat)
+            now = await read_patiently(self.read, deadline=beat.deadline)
             if now is None or (snapshot_id is not None and now.id != snapshot_id):
                 return
             state = snapshot_state(now.state)

@@ -136,6 +136,11 @@ class Validation:
             self._snapshot = await ensure_snapshot(self._client, self.profile, events=self._events)
         return self._snapshot
 
+    def note_retry(self, error: SandboxError, attempt: int, delay: float) -> None:
+        """Notes for the result that an attempt at the snapshot failed and another one follows."""
+        self.recoveries.append(f"Attempt {attempt} to prepare the snapshot failed ({error.message}); it was repeated.")
+        logger.warning("%s; next attempt in %.0f s", error, delay)
+
     async def reconcile_sandbox(self) -> SandboxIdentity:
         """Ends with a started sandbox.
 
@@ -324,7 +329,7 @@ class Validation:
             SandboxError: There is no verdict; the text names step, sandbox and state.
         """
         try:
-            await with_retries(self.ensure_snapshot, on_retry=self._tell_retry)
+            await with_retries(self.ensure_snapshot, on_retry=self.note_retry)
             await self.reconcile_sandbox()
             await self.open_session()
             while True:
@@ -403,7 +408,3 @@ class Validation:
 
     async def _meaning(self, error: SandboxError) -> SandboxError:
         return error if self._lifecycle is None else await self._lifecycle.lost(error)
-
-    def _tell_retry(self, error: SandboxError, attempt: int, delay: float) -> None:
-        self.recoveries.append(f"Attempt {attempt} to prepare the snapshot failed ({error.message}); it was repeated.")
-        logger.warning("%s; next attempt in %.0f s", error, delay)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+import time
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -10,9 +13,12 @@ from daytona.common.errors import (
     DaytonaQueueTimeoutError,
     create_daytona_error,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 import sandbox.errors as errors
 from sandbox.faults import fault, is_conflict, is_missing, retry_after, status_of, translated
+from sandbox.retry import LONGEST_TOLD, delay_before_retry
 
 
 def from_status(status: int, message: str = "no", **fields: Any) -> DaytonaError:
@@ -103,6 +109,15 @@ def test_a_fault_of_ours_inside_the_sdks_wrapper_comes_out_again() -> None:
         ({"retry-after-sandbox-create": "12", "Retry-After": "3"}, 12.0),
         ({"Retry-After-Authenticated": "0.5"}, 0.5),
         ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT", "Retry-After-x": "nan"}, pytest.approx(2.5e11, rel=0.1)),
+        ({"Retry-After": "99999999999"}, 99999999999.0),
+        ({"Retry-After": "0"}, 0.0),
+        ({"Retry-After": "-5"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "inf"}, None),
+        ({"Retry-After": "-inf", "Retry-After-sandbox-create": "3"}, 3.0),
+        ({"Retry-After": ""}, None),
+        ({"Retry-After": "Mon, 99 Foo 2026 00:00:00 +99999999"}, None),
         ({"Retry-After": "soon"}, None),
         ({"X-RateLimit-Reset-authenticated": "9"}, None),
         ({}, None),
@@ -111,6 +126,28 @@ def test_a_fault_of_ours_inside_the_sdks_wrapper_comes_out_again() -> None:
 )
 def test_what_a_429_asks_for_is_read_in_any_spelling(headers: dict[str, str] | None, seconds: float | None) -> None:
     assert retry_after(headers) == seconds
+
+
+@pytest.mark.parametrize("zone", ["GMT", "-0000", "+0200"])
+def test_a_date_is_read_in_its_own_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        ahead = 30 + (7200 if zone == "+0200" else 0)
+        text = time.strftime("%a, %d %b %Y %H:%M:%S ", time.gmtime(time.time() + ahead)) + zone
+        assert 25 < (retry_after({"Retry-After": text}) or 0) <= 30
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@given(value=st.one_of(st.text(), st.floats().map(str), st.integers().map(str), st.datetimes().map(format_datetime)))
+def test_whatever_a_header_holds_the_wait_is_finite_or_our_own(value: str) -> None:
+    told = retry_after({"Retry-After": value})
+    assert told is None or (math.isfinite(told) and told >= 0)
+    delay = delay_before_retry(errors.RateLimitedError("busy", retry_after=told), attempt=1)
+    assert delay is not None
+    assert 0 <= delay <= LONGEST_TOLD
 
 
 def test_the_tree_in_the_docstring_is_the_tree_of_classes() -> None:

@@ -16,16 +16,17 @@ from sandbox.errors import (
     SnapshotBuildError,
     WaitTimeoutError,
 )
-from sandbox.retry import Deadline, Pace, delay_before_retry, with_retries
+from sandbox.retry import Deadline, Pace, delay_before_retry, read_patiently, with_retries
 
 WAITS: list[tuple[SandboxError, list[float | None]]] = [
     (PlatformUnavailableError("x"), [1, 2, 4, 8, 8]),
     (SandboxLostError("x"), [1, 2, 4, 8, 8]),
-    (WaitTimeoutError("x"), [1, 2, 4, 8, 8]),
     (RateLimitedError("x", retry_after=7), [7, 7, 7, 7, 7]),
     (RateLimitedError("x"), [1, 2, 4, 8, 8]),
-    (RateLimitedError("x", retry_after=9999), [60, 60, 60, 60, 60]),
+    (RateLimitedError("x", retry_after=299), [299] * 5),
+    (RateLimitedError("x", retry_after=1e300), [300] * 5),
     (CapacityError("x"), [15, 30, 60, 60, 60]),
+    (WaitTimeoutError("x"), [None] * 5),
     (ConfigurationError("x"), [None] * 5),
     (BadRequestError("x"), [None] * 5),
     (AuthenticationError("x"), [None] * 5),
@@ -72,6 +73,32 @@ async def test_a_step_that_succeeds_in_the_end_returns() -> None:
         return "done"
 
     assert await with_retries(step) == "done"
+
+
+@pytest.mark.parametrize("told", [0.2, 1e9])
+async def test_a_wait_that_was_told_is_kept_and_ends_with_the_deadline(told: float) -> None:
+    deadline = Deadline(0.3)
+    readings: list[float] = []
+
+    async def read() -> None:
+        readings.append(deadline.elapsed)
+        raise RateLimitedError("busy", retry_after=told)
+
+    with pytest.raises(RateLimitedError, match="asks to wait"):
+        await read_patiently(read, deadline=deadline)
+    assert deadline.expired
+    assert len(readings) == (3 if told < 1 else 2)
+    assert readings[1] >= min(told, 0.3)
+
+
+async def test_a_reading_that_another_would_not_change_ends_the_wait() -> None:
+    faults: list[SandboxError] = [PlatformUnavailableError("a moment"), AuthenticationError("wrong")]
+
+    async def read() -> None:
+        raise faults.pop(0)
+
+    with pytest.raises(AuthenticationError):
+        await read_patiently(read, deadline=Deadline(60))
 
 
 def test_deadlines_never_go_below_zero_and_shrink_each_other() -> None:
