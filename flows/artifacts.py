@@ -11,7 +11,8 @@ from uuid import UUID
 from flows.artifact_keys import artifact_key
 from flows.publisher import PUBLISHER, Artifact, Render
 from flows.result_tables import diagnostics_table, differences_markdown, result_markdown, results_table
-from flows.summary import Link, summary_markdown
+from flows.summary import Link, failure_markdown, summary_markdown
+from sandbox.errors import SandboxError
 from sandbox.models import ValidationResult
 
 
@@ -45,6 +46,24 @@ def publish_verdict(result: ValidationResult, *, flow_run_id: UUID) -> None:
         "Verdict of the validation",
         lambda: summary_markdown(result, links=links_of(flow_run_id, others)),
     )
+
+
+def publish_failure(error: SandboxError, *, profile: str, framework: str, flow_run_id: UUID) -> None:
+    """Queues the summary of a run that ended without a verdict; returns at once.
+
+    Args:
+        error: Why there is none.
+        profile: Name of the profile.
+        framework: Name of the project template.
+        flow_run_id: The run.
+    """
+    artifact = Artifact(
+        key=artifact_key("summary", profile, framework),
+        type="markdown",
+        description="Why there is no verdict",
+        flow_run_id=flow_run_id,
+    )
+    PUBLISHER.publish(artifact, lambda: failure_markdown(error, links=links_of(flow_run_id, ())))
 
 
 def links_of(flow_run_id: UUID, artifacts: tuple[tuple[str, Artifact], ...]) -> list[Link]:

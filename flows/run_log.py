@@ -21,8 +21,8 @@ FLUSH_SECONDS: Final = 0.1
 RECORD_CHARACTERS: Final = 12_000
 """Prefect Cloud takes 25 kB a record, and a character may need several bytes."""
 
-PHASE_CHARACTERS: Final = 1_000_000
-"""What one stream of one phase may send as it comes; from there on only its end follows."""
+PHASE_CHARACTERS: Final = 16_000_000
+"""What one stream of one phase may send as it comes; from there on only its end follows. Some 1,400 records."""
 
 TAIL_CHARACTERS: Final = 32_000
 

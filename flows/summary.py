@@ -7,7 +7,8 @@ from typing import Final
 
 from flows.outcomes import OUTCOMES
 from flows.plain_text import escaped, fenced, printable, shortened
-from flows.result_tables import MESSAGE_CHARACTERS, differences_markdown
+from flows.result_tables import MESSAGE_CHARACTERS, differences_markdown, table
+from sandbox.errors import SandboxError, SnapshotBuildError
 from sandbox.models import Diagnostic, Outcome, PhaseResult, Timings, ValidationResult
 
 SUMMARY_DIAGNOSTICS: Final = 10
@@ -57,6 +58,30 @@ def summary_markdown(result: ValidationResult, *, links: Sequence[Link] = ()) ->
         lines.append(
             f"Sandbox `{where.sandbox_name}` from snapshot `{where.snapshot}`, isolation {where.isolation.value}."
         )
+    return "\n".join(lines)
+
+
+def failure_markdown(error: SandboxError, *, links: Sequence[Link] = ()) -> str:
+    """Returns why a run ended without a verdict, as markdown.
+
+    Args:
+        error: Why.
+        links: Where to read on.
+    """
+    lines = [
+        "# ! No verdict",
+        "",
+        escaped(shortened(error.message, characters=MESSAGE_CHARACTERS)),
+        "",
+        *link_lines(links),
+    ]
+    facts = (("step", error.step), ("sandbox", error.sandbox), ("state", error.state), ("what to do", error.remedy))
+    known = [(name, text) for name, text in facts if text]
+    if known:
+        lines += [table(("", ""), known, characters=MESSAGE_CHARACTERS), ""]
+    if isinstance(error, SnapshotBuildError) and error.log_tail:
+        tail = "\n".join(shortened(printable(line), characters=500) for line in error.log_tail)
+        lines += ["## The end of the build log", "", fenced(tail), ""]
     return "\n".join(lines)
 
 

@@ -25,13 +25,14 @@ from prefect.tasks import Task
 from pydantic import SecretStr
 
 from blocks.credentials import DaytonaCredentials
-from flows.artifacts import publish_verdict
+from flows.artifacts import publish_failure, publish_verdict
 from flows.call import CALL, RUNNING, Call, Running
 from flows.cancellation import RunCancelledError, ended_when_cancelled, tell_that_it_ended
 from flows.connections import with_stored_connections
 from flows.console import Console
 from flows.parameters import request_from_parameters
 from flows.profile_choice import choose_profile
+from flows.progress import Progress
 from flows.publisher import PUBLISHER
 from flows.run_limit import place_within_limit
 from flows.run_log import RunLog
@@ -221,6 +222,9 @@ async def validate(
     try:
         async with ended_when_cancelled(flow_run_id):
             verdict = await _run(call, profile=chosen, framework=framework_name, flow_run_id=flow_run_id)
+    except SandboxError as error:
+        publish_failure(error, profile=chosen.name, framework=framework_name, flow_run_id=flow_run_id)
+        raise
     except RunCancelledError as cancelled:
         verdict = ValidationResult(
             outcome=Outcome.CANCELLED,
@@ -249,13 +253,15 @@ async def _run(call: Call, *, profile: Profile, framework: str, flow_run_id: UUI
     """Runs the tasks, and cleans up whatever happens."""
     log = RunLog(flow_run_id=flow_run_id)
     console = Console(profile=profile.name, framework=framework, flow_run_id=flow_run_id)
+    progress = Progress(profile=profile.name, framework=framework, flow_run_id=flow_run_id)
     request = call.request
     async with AsyncExitStack() as stack:
         daytona = await stack.enter_async_context(client(call.credentials or await platform_credentials()))
         stack.callback(log.close)
         stack.callback(console.close)
+        stack.callback(progress.close)
         events = EventStream(
-            run_id=request.run_id or "", thread_id=request.thread_id or "", sinks=(*call.sinks, log, console)
+            run_id=request.run_id or "", thread_id=request.thread_id or "", sinks=(*call.sinks, log, console, progress)
         )
         await stack.enter_async_context(events)
         validation = Validation(request, profile=profile, client=daytona, events=events, flow_run_id=str(flow_run_id))

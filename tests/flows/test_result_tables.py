@@ -118,7 +118,7 @@ def test_a_result_is_a_table_per_query_and_the_document() -> None:
 
 
 def test_a_large_result_is_cut_and_says_so() -> None:
-    wide = {f"q{number}": [{f"c{column}": "y" * 500 for column in range(40)}] * 1000 for number in range(100)}
+    wide: Any = {f"q{number}": [{f"c{column}": "y" * 500 for column in range(40)}] * 1000 for number in range(100)}
     text = result_markdown(wide, path=None)
     assert len(text) < 100_000
     assert "and 28 more columns" in text

@@ -104,7 +104,7 @@ async def test_a_huge_line_comes_whole_in_marked_parts(records: Records) -> None
 async def test_a_flood_ends_with_its_end_and_what_was_left_out(records: Records) -> None:
     log = RunLog(flow_run_id=uuid4())
     chunk = "".join(f"{number:07}\n" for number in range(1000))
-    for _ in range(500):
+    for _ in range(PHASE_CHARACTERS // len(chunk) + 100):
         log(output(chunk))
     log.close()
     size = sum(len(text) for text in records.texts)

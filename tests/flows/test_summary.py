@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from flows.summary import CHART_COLUMNS, summary_markdown, time_chart
+from flows.summary import CHART_COLUMNS, failure_markdown, summary_markdown, time_chart
+from sandbox.errors import SandboxLostError, SnapshotBuildError
 from sandbox.models import Diagnostic, Outcome, Severity, Timings
-from tests.flows.hostile import assert_harmless, verdict
+from tests.flows.hostile import HOSTILE, assert_harmless, verdict
 
 
 def test_nothing_in_a_summary_is_interpreted() -> None:
@@ -53,3 +54,16 @@ def test_it_stays_small() -> None:
     assert len(text) < 120_000
     assert "and 4990 more in the diagnostics artifact" in text
     assert "- … and 480 more" in text
+
+
+def test_a_run_without_a_verdict_says_why_and_what_to_do() -> None:
+    error = SandboxLostError("it is gone", step="stream_logs", sandbox="box-1", state="destroyed", remedy="Try again.")
+    text = failure_markdown(error, links=[("log", "../l")])
+    assert text.startswith("# ! No verdict\n\nit is gone\n\n[log](../l)\n")
+    assert "| step | stream\\_logs |\n| sandbox | box\\-1 |\n| state | destroyed |\n| what to do | Try again. |" in text
+
+
+def test_the_log_of_a_failed_build_is_harmless() -> None:
+    text = failure_markdown(SnapshotBuildError(HOSTILE, log_tail=(HOSTILE, "the end"), sandbox=HOSTILE, remedy=HOSTILE))
+    assert_harmless(text)
+    assert "\nthe end\n" in text

@@ -222,6 +222,9 @@ async def test_a_wrong_key_fails_the_run_at_once_and_says_where(credentials: Cre
         assert "ensure_snapshot" in (run.state.message or "")
         tasks = await api.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run.id])))
     assert all(task.run_count == 1 for task in tasks)
+    stored = await everything_stored(run.id)
+    assert "# ! No verdict" in stored
+    assert "validation-summary-python-plain" in stored
 
 
 async def test_a_platform_that_cannot_be_reached_is_tried_five_times(monkeypatch: pytest.MonkeyPatch) -> None:
