@@ -84,6 +84,9 @@ async def other_process(prefect_server: str, credentials: Credentials) -> AsyncI
         if process.returncode is None:
             process.kill()
         await process.wait()
+        # A killed process leaves its session in the sandbox that other tests use, too.
+        async with client(credentials) as daytona:
+            await (await daytona.get("validation-sandbox-python-3-sandbox")).delete(timeout=60)
 
 
 def hello(heard: list[Event], credentials: Credentials) -> asyncio.Task[ValidationResult]:
