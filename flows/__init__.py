@@ -5,27 +5,45 @@ Importing this package is cheap: Prefect (three to four seconds) is imported whe
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flows.api import validate
     from flows.prefect_connection import prefect_api
+    from flows.submission import SubmittedRun, submit
+    from flows.synchronous import submit_sync, validate_sync, validate_translation_sync, watch_sync
     from flows.translation_api import validate_translation
+    from flows.watching import watch
 
-__all__ = ["prefect_api", "validate", "validate_translation"]
+__all__ = [
+    "SubmittedRun",
+    "prefect_api",
+    "submit",
+    "submit_sync",
+    "validate",
+    "validate_sync",
+    "validate_translation",
+    "validate_translation_sync",
+    "watch",
+    "watch_sync",
+]
+
+_MODULES = {
+    "SubmittedRun": "flows.submission",
+    "prefect_api": "flows.prefect_connection",
+    "submit": "flows.submission",
+    "submit_sync": "flows.synchronous",
+    "validate": "flows.api",
+    "validate_sync": "flows.synchronous",
+    "validate_translation": "flows.translation_api",
+    "validate_translation_sync": "flows.synchronous",
+    "watch": "flows.watching",
+    "watch_sync": "flows.synchronous",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "validate":
-        from flows.api import validate
-
-        return validate
-    if name == "prefect_api":
-        from flows.prefect_connection import prefect_api
-
-        return prefect_api
-    if name == "validate_translation":
-        from flows.translation_api import validate_translation
-
-        return validate_translation
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -30,12 +30,14 @@ from flows.call import CALL, RUNNING, Call, Running
 from flows.cancellation import RunCancelledError, ended_when_cancelled, tell_that_it_ended
 from flows.connections import with_stored_connections
 from flows.console import Console
+from flows.event_relay import EventRelay, relayed
 from flows.parameters import request_from_parameters
 from flows.profile_choice import choose_profile
 from flows.progress import Progress
 from flows.publisher import PUBLISHER
 from flows.run_limit import place_within_limit
 from flows.run_log import RunLog
+from flows.verdict_transport import answered
 from sandbox.cleanup import to_the_end
 from sandbox.connection import Credentials, client, platform_credentials
 from sandbox.errors import ConfigurationError, RetryClass, SandboxError, SandboxLostError
@@ -206,22 +208,41 @@ async def validate(
         SandboxError: There is no verdict; the text names step, sandbox and state.
     """
     parameters = dict(locals())
-    logger = get_run_logger()
-    call, in_process = CALL.get(), True
+    call, in_process = CALL.get(), CALL.get() is not None
     CALL.set(None)
-    if call is None:
-        call, in_process = await call_from_parameters(parameters), False
+    flow_run_id = current_flow_run_id()
+    async with (
+        relayed(flow_run_id=flow_run_id, attempt=current_attempt(), wait=not in_process) as relay,
+        answered(flow_run_id, in_process=in_process) as answer,
+    ):
+        if call is None:
+            call = await call_from_parameters(parameters)
+        verdict = await _described(call, flow_run_id=flow_run_id, relay=relay)
+        await answer(verdict)
+    # The caller in this process has the verdict already; see ``collect_results`` for what returning it would cost.
+    data = None if in_process else verdict
+    if verdict.outcome is Outcome.CANCELLED:
+        return Cancelled(name=verdict.outcome.state_name, message=verdict.message, data=data)
+    return Completed(name=verdict.outcome.state_name, message=verdict.message, data=data)
+
+
+validate_in_process = validate.with_options(on_cancellation=[tell_that_it_ended])
+"""The same where no worker looks after the run."""
+
+
+async def _described(call: Call, *, flow_run_id: UUID, relay: EventRelay) -> ValidationResult:
+    """Runs the call, and sees to it that the run is named after what it does."""
+    logger = get_run_logger()
     chosen = call.profile or await choose_profile(call.request.profile, logger=logger)
     call.request = await with_stored_connections(call.request, (*call.connection_blocks, *chosen.connections))
     chosen = chosen.model_copy(update={"connections": ()})
-    flow_run_id = current_flow_run_id()
     framework_name = chosen.framework_for(call.request)
     name = f"validate-{chosen.name}-{framework_name}-{call.request.thread_id}"
     about = (f"profile:{chosen.name}", f"framework:{framework_name}", f"thread:{call.request.thread_id}")
     PUBLISHER.describe_flow_run(flow_run_id, name=name, tags=tags_with(*about))
     try:
         async with ended_when_cancelled(flow_run_id):
-            verdict = await _run(call, profile=chosen, framework=framework_name, flow_run_id=flow_run_id)
+            verdict = await _run(call, profile=chosen, framework=framework_name, flow_run_id=flow_run_id, relay=relay)
     except SandboxError as error:
         publish_failure(error, profile=chosen.name, framework=framework_name, flow_run_id=flow_run_id)
         raise
@@ -238,18 +259,12 @@ async def validate(
     call.result = verdict
     PUBLISHER.describe_flow_run(flow_run_id, name=name, tags=tags_with(*about, f"outcome:{verdict.outcome.value}"))
     publish_verdict(verdict, flow_run_id=flow_run_id)
-    # The caller in this process has the verdict already; see ``collect_results`` for what returning it would cost.
-    data = None if in_process else verdict
-    if verdict.outcome is Outcome.CANCELLED:
-        return Cancelled(name=verdict.outcome.state_name, message=verdict.message, data=data)
-    return Completed(name=verdict.outcome.state_name, message=verdict.message, data=data)
+    return verdict
 
 
-validate_in_process = validate.with_options(on_cancellation=[tell_that_it_ended])
-"""The same where no worker looks after the run."""
-
-
-async def _run(call: Call, *, profile: Profile, framework: str, flow_run_id: UUID) -> ValidationResult:
+async def _run(
+    call: Call, *, profile: Profile, framework: str, flow_run_id: UUID, relay: EventRelay
+) -> ValidationResult:
     """Runs the tasks, and cleans up whatever happens."""
     log = RunLog(flow_run_id=flow_run_id)
     console = Console(profile=profile.name, framework=framework, flow_run_id=flow_run_id)
@@ -261,7 +276,9 @@ async def _run(call: Call, *, profile: Profile, framework: str, flow_run_id: UUI
         stack.callback(console.close)
         stack.callback(progress.close)
         events = EventStream(
-            run_id=request.run_id or "", thread_id=request.thread_id or "", sinks=(*call.sinks, log, console, progress)
+            run_id=request.run_id or "",
+            thread_id=request.thread_id or "",
+            sinks=(*call.sinks, log, console, progress, relay),
         )
         await stack.enter_async_context(events)
         validation = Validation(request, profile=profile, client=daytona, events=events, flow_run_id=str(flow_run_id))
@@ -374,6 +391,12 @@ def current_flow_run_id() -> UUID:
     if context is None or context.flow_run is None:
         raise RuntimeError("the flow body runs outside a flow run")
     return context.flow_run.id
+
+
+def current_attempt() -> int:
+    """Returns which execution of the flow run this is, from 1."""
+    context = FlowRunContext.get()
+    return max(1, context.flow_run.run_count) if context is not None and context.flow_run is not None else 1
 
 
 def tags_with(*tags: str) -> list[str]:

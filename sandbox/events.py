@@ -25,6 +25,8 @@ PHASE_FINISHED: Final = "phase_finished"
 DIAGNOSTIC: Final = "diagnostic"
 RESULT: Final = "result"
 OUTCOME: Final = "outcome"
+EVENTS_LEFT_OUT: Final = "events_left_out"
+"""Told to watchers in place of what does not reach them: ``reason``, and what is missing as far as it is known."""
 
 DOTNET_SANDBOX_COMMAND_EXECUTION_STDOUT: Final = "dotnet_sandbox_command_execution_stdout"
 DOTNET_SANDBOX_COMMAND_EXECUTION_STDERR: Final = "dotnet_sandbox_command_execution_stderr"

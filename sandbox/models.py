@@ -353,6 +353,7 @@ class ValidationResult(Model):
         phases: What ran, in order.
         diagnostics: Findings of compilers and runtimes, in the order found.
         result: The parsed result file, ``None`` when there is none.
+        result_partial: True when ``result`` is only a sample, since it was too large to travel from a worker.
         result_path: Path of the result file in the sandbox.
         unexpected_files: Other files the program left in its results directory.
         comparison: Present when the request had an expected result.
@@ -372,6 +373,7 @@ class ValidationResult(Model):
     phases: tuple[PhaseResult, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     result: JsonValue = None
+    result_partial: bool = False
     result_path: str | None = None
     unexpected_files: tuple[str, ...] = ()
     comparison: Comparison | None = None

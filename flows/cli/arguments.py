@@ -85,6 +85,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
     _validate(commands)
     _compare(commands)
+    _watch(commands)
     _demo(commands)
     profiles = _command(commands, "profiles", "flows.cli.profiles", "list the profiles, or show one")
     profiles.set_defaults(name=None)
@@ -228,6 +229,21 @@ def _compare(commands: Any) -> None:
     command.add_argument("--quiet", action="store_true", help="no live output and no lines about the runs")
 
 
+def _watch(commands: Any) -> None:
+    command = _command(
+        commands,
+        "watch",
+        "flows.cli.watch",
+        "watch a run, also one of a worker elsewhere, to its end",
+        epilog=f"exit codes:\n{exit_code_table()}",
+    )
+    command.add_argument("run", metavar="RUN", help="id or name of the flow run; of several with one name the newest")
+    command.add_argument(
+        "--from", dest="from_seq", type=_number, default=1, metavar="SEQ", help="number of the first event to show (1)"
+    )
+    command.add_argument("--json", action="store_true", help="print events as JSON, one a line, on standard output")
+
+
 def _demo(commands: Any) -> None:
     command = _command(commands, "demo", "flows.cli.demo", "validate the examples, each with the verdict it must get")
     command.add_argument("names", nargs="*", metavar="NAME", help="examples to run; all by default")
@@ -259,6 +275,12 @@ def _seconds(text: str) -> float:
     if not 0 < value <= 86_400:
         raise argparse.ArgumentTypeError("must be more than 0 and at most 86400 seconds")
     return value
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
 
 
 def _characters(text: str) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TextIO
 
 from flows.outcomes import OUTCOMES
-from sandbox.events import PHASE_FINISHED, PHASE_STARTED, SANDBOX_STATE, Event
+from sandbox.events import EVENTS_LEFT_OUT, PHASE_FINISHED, PHASE_STARTED, SANDBOX_STATE, Event
 from sandbox.models import Diagnostic, Outcome, PhaseResult, ValidationResult
 
 _COLOURS: Final = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1"}
@@ -111,6 +111,8 @@ class Console:
                 self.status(f"▸ {event['phase']}")
             elif kind == PHASE_FINISHED:
                 self._end_line()
+            elif kind == EVENTS_LEFT_OUT:
+                self.status(f"  [not shown: {one_line(str(data))}]")
             elif kind == SANDBOX_STATE and self._is_news(data):
                 self.status(_state(data))
 
