@@ -146,13 +146,14 @@ async def test_a_run_is_watched_live_to_its_end_and_again_later(prefect_server: 
         assert list(watch_sync(run, from_seq=3)) == live[2:]
 
 
-def test_the_sync_twin_works_in_a_running_loop(prefect_server: str, credentials: Credentials) -> None:
+async def test_the_sync_twin_works_in_a_running_loop(prefect_server: str, credentials: Credentials) -> None:
     async def cell() -> ValidationResult:
         return validate_sync(
             ValidationRequest(profile="python", files={"main.py": "print(1)"}), credentials=credentials
         )
 
-    assert asyncio.run(cell()).passed
+    # In a thread, since the platform of the tests lives in the loop of this one.
+    assert (await asyncio.to_thread(lambda: asyncio.run(cell()))).passed
 
 
 async def test_a_run_that_is_not_there(prefect_server: str) -> None:
