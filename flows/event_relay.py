@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ import orjson
 from prefect.client.orchestration import SyncPrefectClient
 from pydantic import JsonValue
 
-from flows.background import Sender
+from flows.background import Job, Sender
 from sandbox.events import EVENTS_LEFT_OUT, PHASE_FINISHED, Event
 
 logger = logging.getLogger(__name__)
@@ -95,12 +95,21 @@ class EventRelay:
         flow_run_id: The run.
         attempt: Which execution of the flow run this is, from 1.
         run_characters: What it may send altogether.
+        put: Takes the jobs that send.
     """
 
-    def __init__(self, *, flow_run_id: UUID, attempt: int, run_characters: int = RUN_CHARACTERS) -> None:
+    def __init__(
+        self,
+        *,
+        flow_run_id: UUID,
+        attempt: int,
+        run_characters: int = RUN_CHARACTERS,
+        put: Callable[[Job], None] = SENDER.put,
+    ) -> None:
         self._resource = resource_id(flow_run_id)
         self._attempt = attempt
         self._left = run_characters
+        self._put = put
         self._lock = threading.Lock()
         self._waiting: deque[_Item] = deque()
         self._seq = 0
@@ -139,11 +148,11 @@ class EventRelay:
                 return
             self._tell_tails()
             self._ended = True
-        SENDER.put(self._send)
+        self._put(self._send)
 
     def _hand_over(self) -> None:
         self._handed_over = time.monotonic()
-        SENDER.put(self._send)
+        self._put(self._send)
 
     def _take_text(self, type_: str, text: str, at: str, phase: str | None) -> None:
         tail = self._tails.get(type_)
@@ -239,7 +248,7 @@ class EventRelay:
         finally:
             if more:
                 # Behind what other runs have to send meanwhile.
-                SENDER.put(self._send)
+                self._put(self._send)
 
 
 def _written(item: _Item) -> dict[str, Any]:

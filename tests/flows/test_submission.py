@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from pathlib import Path
 from uuid import uuid4
@@ -34,8 +33,8 @@ async def test_a_worker_answers_through_the_api_alone(
     prefect_server: str, credentials: Credentials, tmp_path: Path
 ) -> None:
     env = environment(prefect_server, credentials)
-    with contextlib.suppress(AssertionError):  # another test may have made it
-        await prefect("work-pool", "create", POOL, "--type", "process", env=env)
+    # Another test may have made it.
+    await prefect("work-pool", "create", POOL, "--type", "process", "--overwrite", env=env)
     await prefect("--no-prompt", "deploy", "--all", env=env)
     async with worker(env):
         good, bad, wrong, endless = await asyncio.gather(

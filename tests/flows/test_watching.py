@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -10,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from flows import validate, validate_sync, watch, watch_sync
+from flows.background import Job
 from flows.event_assembly import EventAssembly
 from flows.event_relay import PIECE_CHARACTERS, EventRelay
 from flows.submission import submit
@@ -88,15 +90,17 @@ def event(type_: str, data: Any) -> Event:
 
 
 async def test_a_relay_joins_cuts_and_tells_what_it_leaves_out() -> None:
-    relay, api = EventRelay(flow_run_id=uuid4(), attempt=1, run_characters=3 * PIECE_CHARACTERS), Api()
+    api = Api()
+    jobs: deque[Job] = deque()
+    relay = EventRelay(flow_run_id=uuid4(), attempt=1, run_characters=3 * PIECE_CHARACTERS, put=jobs.append)
     relay(event(STDOUT, "a"))
     relay(event(STDOUT, "\0" * (2 * PIECE_CHARACTERS)))
     relay(event(STDOUT, "b" * 10 * PIECE_CHARACTERS))
     relay(event(STDOUT, "the end"))
     relay(event(PHASE_FINISHED, {"phase": "run"}))
-    relay._ended = True
-    for _ in range(10):
-        relay._send(api)  # type: ignore[arg-type]
+    relay.close()
+    while jobs:
+        jobs.popleft()(api)  # type: ignore[arg-type]
     events = api.assembly.take()
     assert api.assembly.ended
     gap = next(event for event in events if event["type"] == EVENTS_LEFT_OUT)
