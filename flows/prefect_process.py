@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -49,6 +50,14 @@ class ServerProcess:
         """Whether its 127.0.0.1 is ours: that of a container or of ``unshare --net`` is another one."""
         return self.network in (0, network_namespace())
 
+    @property
+    def listening(self) -> bool:
+        """Whether the port is the server's own: a server of somebody else may have been faster to take it."""
+        ours = _listening_sockets(self.port)
+        return any(
+            _session(process) == self.pid and ours & _sockets(process) for process in Path("/proc").glob("[0-9]*")
+        )
+
 
 def boot_id() -> str:
     """Identity of the boot; empty where the kernel shows none."""
@@ -74,3 +83,27 @@ def process_start(pid: int) -> str | None:
     except OSError:
         return None
     return None if fields[0] in ("Z", "X") else fields[19]
+
+
+def _listening_sockets(port: int) -> set[str]:
+    """The sockets that listen on a port of 127.0.0.1, as links in ``/proc/<pid>/fd`` name them."""
+    address, listening = f"0100007F:{port:04X}", "0A"
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:])
+    return {f"socket:[{row[9]}]" for row in rows if row[1] == address and row[3] == listening}
+
+
+def _session(process: Path) -> int | None:
+    try:
+        stat = (process / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return int(stat.rpartition(")")[2].split()[3])
+
+
+def _sockets(process: Path) -> set[str]:
+    found = set()
+    with contextlib.suppress(OSError):
+        for link in (process / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(str(link.readlink()))
+    return found

@@ -137,7 +137,7 @@ class PrefectServer:
             PlatformUnavailableError: The server did not come up; the text holds the end of its log.
         """
         running = self.read()
-        if running is not None and running.reachable and await _healthy(running.port):
+        if running is not None and running.reachable and await _healthy(running):
             return self._checked(running)
         self._make_directory()
         async with self._locked():
@@ -184,7 +184,7 @@ class PrefectServer:
     async def status(self) -> ServerStatus:
         """Tells whether the server runs and answers."""
         running = self.read()
-        healthy = running is not None and running.reachable and await _healthy(running.port)
+        healthy = running is not None and running.reachable and await _healthy(running)
         return ServerStatus(process=running, healthy=healthy, log=self.log)
 
     def read(self) -> ServerProcess | None:
@@ -277,7 +277,7 @@ class PrefectServer:
     async def _until_healthy(self, server: ServerProcess, *, progress: Progress | None) -> None:
         deadline = time.monotonic() + START_SECONDS
         told = False
-        while not await _healthy(server.port):
+        while not await _healthy(server):
             if not server.alive:
                 raise PlatformUnavailableError(
                     "the Prefect server ended while it was starting", remedy=self._log_tail()
@@ -346,8 +346,11 @@ def _taken(port: int) -> bool:
         return False
 
 
-async def _healthy(port: int) -> bool:
+async def _healthy(server: ServerProcess) -> bool:
     """Asks ``/api/health`` by hand: no proxy of the environment may come between."""
+    port = server.port
+    if not server.listening:
+        return False
     try:
         async with asyncio.timeout(5):
             reader, writer = await asyncio.open_connection(HOST, port)

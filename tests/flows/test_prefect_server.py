@@ -67,6 +67,21 @@ async def test_callers_that_race_get_one_server_and_it_ends(server: PrefectServe
     assert (await server.status()).process is None
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_servers_of_two_homes_that_start_at_once_are_not_mixed_up(server: PrefectServer) -> None:
+    other_home = scratch_directory()
+    other = PrefectServer(other_home)
+    try:
+        first, second = await asyncio.gather(server.start(), other.start())
+        assert first.port != second.port
+        assert first.listening
+        assert second.listening
+    finally:
+        await other.stop()
+        shutil.rmtree(other_home)
+
+
 @task
 async def step(number: int) -> int:
     return number + 1
