@@ -30,15 +30,16 @@ def failure_from(document: Mapping[str, Any]) -> SandboxError:
     message = str(document["message"])
     place = {name: document.get(name) for name in _PLACE}
     if issubclass(kind, ConfigurationError):
-        error: SandboxError = kind(message, field=document.get("field"), remedy=place["remedy"])
-    elif issubclass(kind, RateLimitedError):
-        error = kind(message, retry_after=document.get("retry_after"), step=place["step"])
-    elif issubclass(kind, SnapshotBuildError):
+        return kind(message, field=document.get("field"), remedy=place["remedy"])
+    if issubclass(kind, RateLimitedError):
+        limited = kind(message, step=place["step"], sandbox=place["sandbox"], state=place["state"])
+        # Afterwards: given at once it would be told a second time in the message.
+        limited.retry_after = document.get("retry_after")
+        return limited
+    if issubclass(kind, SnapshotBuildError):
         tail = tuple(document.get("log_tail") or ())
-        error = kind(message, log_tail=tail, sandbox=place["sandbox"], state=place["state"], remedy=place["remedy"])
-    else:
-        error = kind(message, **place)
-    return error
+        return kind(message, log_tail=tail, sandbox=place["sandbox"], state=place["state"], remedy=place["remedy"])
+    return kind(message, **place)
 
 
 def _classes(kind: type[SandboxError]) -> Iterator[type[SandboxError]]:
