@@ -66,10 +66,10 @@ def task_of(request: ValidationRequest, profile: Profile) -> Task:
     if preflight is not None:
         framework = _with_preflight(framework, preflight)
     names = [phase.name for phase in framework.phases]
-    for name in request.limits.phase_seconds:
-        if name not in names:
+    for limited in request.limits.phase_seconds:
+        if limited not in names:
             raise ConfigurationError(
-                f"there is no phase {name!r}", field="limits.phase_seconds", remedy=f"Phases: {', '.join(names)}."
+                f"there is no phase {limited!r}", field="limits.phase_seconds", remedy=f"Phases: {', '.join(names)}."
             )
     secrets = {name: value.get_secret_value() for name, value in request.secrets.items()}
     hidden = hidden_texts(request.connections) | set(secrets.values())
