@@ -147,6 +147,40 @@ async def test_both_ways_to_build_tell_the_same(workbench: Workbench) -> None:
     assert sorted(map(key, quick.diagnostics)) == sorted(map(key, full.diagnostics))
 
 
+async def test_both_ways_to_build_give_the_same_result(workbench: Workbench) -> None:
+    source = """\
+        using System.Text.Json;
+
+        var orders = new[] { (Id: 1, Total: 12.50m), (Id: 2, Total: 0.1m + 0.2m) };
+        Console.Error.WriteLine($"{orders.Length} orders on {Environment.Version.Major}");
+        var rows = orders.Select(order => new { order.Id, order.Total, Tag = (string?)null });
+        await File.WriteAllTextAsync(
+            Environment.GetEnvironmentVariable("UOM_RESULT_FILE")!, JsonSerializer.Serialize(new { rows })
+        );
+        if (orders.Sum(order => order.Total) != 12.80m) throw new InvalidOperationException("money is not exact");
+        """
+    quick = await dotnet(workbench, {"Program.cs": source})
+    full = await dotnet(workbench, {"Program.cs": source, "App.csproj": PROJECT.format(references="")})
+    assert quick.passed, quick.message
+    assert full.passed, full.message
+    assert quick.result == full.result
+    assert quick.result == {"rows": [{"Id": 1, "Total": 12.5, "Tag": None}, {"Id": 2, "Total": 0.3, "Tag": None}]}
+    assert quick.phases[-1].stderr.text == full.phases[-1].stderr.text == "2 orders on 10\n"
+
+
+async def test_both_ways_to_build_tell_the_same_of_an_exception(workbench: Workbench) -> None:
+    source = 'Console.WriteLine("before");\nint[] none = [];\nConsole.WriteLine(none[1]);\n'
+    quick = await dotnet(workbench, {"Program.cs": source})
+    full = await dotnet(workbench, {"Program.cs": source, "App.csproj": PROJECT.format(references="")})
+    assert quick.outcome is full.outcome is Outcome.RUNTIME_ERROR
+    both = [
+        [(found.severity, found.path, found.line, found.code, found.message) for found in result.diagnostics]
+        for result in (quick, full)
+    ]
+    assert both[0] == both[1]
+    assert quick.diagnostics[0].line == 3
+
+
 async def test_a_package_that_the_snapshot_lacks_is_named(workbench: Workbench) -> None:
     reference = '<PackageReference Include="No.Such.Package" Version="1.2.3" />'
     files: dict[str, str | bytes] = {"App.csproj": PROJECT.format(references=reference), "Program.cs": "return;"}
