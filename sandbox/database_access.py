@@ -16,6 +16,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit
 
 from sandbox.connection import is_on_this_machine
 from sandbox.databases import DatabaseConnection, Endpoint
@@ -61,6 +62,8 @@ async def database_access(
         for number, connection in enumerate(connections)
         for endpoint in connection.endpoints
     ]
+    if endpoints and is_on_this_machine(api_url):
+        _refuse_the_platform_itself(endpoints, api_url)
     if not endpoints or is_on_this_machine(api_url):
         return DatabaseAccess(policy=policy)
     for name, endpoint in endpoints:
@@ -83,6 +86,19 @@ async def database_access(
         if endpoint.host != address
     }
     return DatabaseAccess(policy=NetworkPolicy(block_all=False, cidrs=",".join(listed)), addresses=addresses)
+
+
+def _refuse_the_platform_itself(endpoints: Sequence[tuple[str, Endpoint]], api_url: str) -> None:
+    """The local platform lets no sandbox reach its own port; said here, the error names the connection."""
+    own = urlsplit(api_url)
+    port = own.port or (443 if own.scheme == "https" else 80)
+    for name, endpoint in endpoints:
+        if endpoint.on_this_machine and endpoint.port == port:
+            raise ConfigurationError(
+                f"{endpoint} is the local platform itself ({api_url}), which no sandbox may reach",
+                field=name,
+                remedy="Name the port at which the database listens.",
+            )
 
 
 def _domains(domains: Sequence[str], endpoints: Sequence[tuple[str, Endpoint]]) -> str:

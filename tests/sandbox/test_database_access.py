@@ -52,6 +52,14 @@ async def test_the_local_platform_keeps_the_profiles_policy(network: Network) ->
     assert access.addresses == {}
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "db.localhost"])
+async def test_the_local_platform_is_no_database(host: str) -> None:
+    connections = [database("db.example.com:3986"), database(f"{host}:3986")]
+    with pytest.raises(ConfigurationError, match=r"connections\[1\].*3986 is the local platform itself"):
+        await database_access(connections, network=NONE, api_url=LOCAL)
+    await database_access([database(f"{host}:3987")], network=NONE, api_url=LOCAL)
+
+
 @pytest.mark.parametrize(
     ("network", "policy"),
     [
