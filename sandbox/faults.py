@@ -15,6 +15,7 @@ is neither the SDK's nor a transport's (a ``TypeError`` is a fault of this progr
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -205,8 +206,18 @@ def translated(
 
 
 def _text(error: BaseException) -> str:
-    text = getattr(error, "message", None) or str(error) or type(error).__name__
+    text = getattr(error, "message", None) or _said(error) or str(error) or type(error).__name__
     return text if len(text) <= 2000 else f"{text[:2000]}…"
+
+
+def _said(error: BaseException) -> str | None:
+    """The platform's own words in an error of the generated clients, whose text is the whole answer with its head."""
+    try:
+        said = json.loads(getattr(error, "body", None) or "null")
+    except (TypeError, ValueError):
+        return None
+    message = said.get("message") if isinstance(said, dict) else None
+    return message if isinstance(message, str) else None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

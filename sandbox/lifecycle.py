@@ -183,6 +183,7 @@ class Lifecycle:
         stay = Deadline(None)
         seen: SandboxState | None = None
         sandbox: AsyncSandbox | None = None
+        taken = Pace(0.02, longest=2.0)
         for _ in range(_ROUNDS):
             sandbox = await read_patiently(self._read, deadline=beat.deadline)
             state = None if sandbox is None else sandbox_state(sandbox.state)
@@ -195,6 +196,8 @@ class Lifecycle:
                 if created is not None and sandbox_state(created.state) is SandboxState.STARTED:
                     beat.saw(SandboxState.STARTED.value)
                     return created
+                # The name may be taken by one that cannot be seen yet, or is not quite gone.
+                await asyncio.sleep(beat.deadline.capped(taken.next()))
                 continue
             match row.action:
                 case Action.USE:

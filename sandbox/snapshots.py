@@ -29,12 +29,12 @@ from daytona_api_client_async import SnapshotState
 
 from sandbox.build_log import BuildLog
 from sandbox.build_turn import build_turn
-from sandbox.errors import CapacityError, ConfigurationError, SnapshotBuildError
-from sandbox.faults import is_conflict, is_missing, translated
+from sandbox.errors import BadRequestError, CapacityError, ConfigurationError, SnapshotBuildError
+from sandbox.faults import fault, is_conflict, is_missing, translated
 from sandbox.heartbeat import Heartbeat
 from sandbox.models import SnapshotIdentity
 from sandbox.platform_api import bounded, create_snapshot
-from sandbox.retry import Deadline, Pace, read_patiently
+from sandbox.retry import ATTEMPTS, Deadline, Pace, read_patiently
 
 if TYPE_CHECKING:
     from daytona import AsyncDaytona
@@ -125,6 +125,8 @@ class _Work:
         self.asked = Deadline(None)
         self.built = False
         self.removed_for_definition = False
+        self.refusals = 0
+        self.activation = Pace(0.05, longest=2.0, factor=2)
 
     async def read(self) -> Snapshot | None:
         try:
@@ -206,7 +208,7 @@ class _Work:
                 case Action.WAIT_GONE:
                     await self._wait_gone(beat)
                 case Action.ACTIVATE:
-                    await self._activate(snapshot)
+                    await self._activate(snapshot, beat)
                 case Action.READ_AGAIN:
                     await asyncio.sleep(beat.deadline.capped(1.0))
         raise beat.timed_out(step=STEP, wanted="active")
@@ -293,13 +295,17 @@ class _Work:
                 raise beat.timed_out(step=STEP, wanted="gone")
             await asyncio.sleep(limit.capped(pace.next()))
 
-    async def _activate(self, snapshot: Snapshot) -> None:
+    async def _activate(self, snapshot: Snapshot, beat: Heartbeat) -> None:
         try:
             await bounded(self.client.snapshot.activate(snapshot))
         except Exception as error:
-            if not is_conflict(error):
-                with translated(STEP, sandbox=self.name):
-                    raise
+            self.refusals += 1
+            meant = fault(error, step=STEP, sandbox=self.name, state=beat.state)
+            refused = is_conflict(error) or isinstance(meant, BadRequestError)
+            if meant is None or not refused or self.refusals == ATTEMPTS:
+                raise meant or error from error
+            # Another worker may have activated it meanwhile: the next reading tells.
+        await asyncio.sleep(beat.deadline.capped(self.activation.next()))
 
     # Twenty callers may wait in turn for one build. When it fails, the others get its error instead of building the
     # same definition again, one after another.

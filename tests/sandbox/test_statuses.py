@@ -175,3 +175,6 @@ async def test_nothing_is_created_on_doubt(faulty: Faulty, status: int) -> None:
         await validate(faulty.daytona, profile)
     assert faulty.proxy.count(r"POST /api/(sandbox|snapshots)") == 0
     assert faulty.proxy.count(r"DELETE /api/") == 0
+    faulty.proxy.harms = []
+    await faulty.daytona.delete(await faulty.daytona.get(profile.sandbox_name))
+    await faulty.daytona.snapshot.delete(profile.snapshot_name)
