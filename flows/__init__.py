@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from flows.api import validate
     from flows.prefect_connection import prefect_api
     from flows.submission import SubmittedRun, submit
-    from flows.synchronous import submit_sync, validate_sync, validate_translation_sync, watch_sync
+    from flows.synchronous import result_sync, submit_sync, validate_sync, validate_translation_sync, watch_sync
     from flows.translation_api import validate_translation
     from flows.watching import watch
 
 __all__ = [
     "SubmittedRun",
     "prefect_api",
+    "result_sync",
     "submit",
     "submit_sync",
     "validate",
@@ -32,6 +33,7 @@ __all__ = [
 _MODULES = {
     "SubmittedRun": "flows.submission",
     "prefect_api": "flows.prefect_connection",
+    "result_sync": "flows.synchronous",
     "submit": "flows.submission",
     "submit_sync": "flows.synchronous",
     "validate": "flows.api",

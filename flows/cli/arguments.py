@@ -19,6 +19,10 @@ VALIDATE: Final = """\
 Validates one program. Its output appears live, standard output on standard output and standard error on standard
 error; lines about the run go to standard error."""
 
+SUBMIT: Final = """\
+Hands one program to a deployment, for a worker that may be on another machine, and prints the id of the flow run; see
+`uom-sandbox watch`. Secrets and addresses of databases travel as names of Prefect blocks."""
+
 CONNECTION: Final = (
     "a database the program may talk to: NAME of a DatabaseConnection block, or KIND=env:VARIABLE, where VARIABLE of "
     "the caller's environment holds the address (never the address itself); KIND is postgresql, sqlserver, sqlite, "
@@ -85,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
     _validate(commands)
     _compare(commands)
+    _submit(commands)
     _watch(commands)
     _demo(commands)
     profiles = _command(commands, "profiles", "flows.cli.profiles", "list the profiles, or show one")
@@ -147,19 +152,7 @@ def _validate(commands: Any) -> None:
         description=VALIDATE,
         epilog=f"exit codes:\n{exit_code_table()}",
     )
-    command.add_argument(
-        "paths", nargs="+", type=Path, metavar="PATH", help="a source file, or a directory with all its files"
-    )
-    which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument("--profile", metavar="NAME", help="language environment, such as java")
-    which.add_argument("--profile-file", type=Path, metavar="FILE", help="a profile of your own, TOML or JSON")
-    command.add_argument("--framework", metavar="NAME", help="project template inside the profile")
-    command.add_argument("--entry-point", metavar="FILE", help="the file that is the program, where there are several")
-    command.add_argument("--thread", metavar="ID", help="conversation the run belongs to")
-    command.add_argument("--isolation", choices=("shared", "thread", "run"), help="who shares the sandbox")
-    command.add_argument(
-        "--env", action=_Assignment, default={}, metavar="NAME=VALUE", help="environment variable of the program"
-    )
+    _program(command, own_profile=True)
     command.add_argument(
         "--secret-env",
         action="append",
@@ -168,15 +161,69 @@ def _validate(commands: Any) -> None:
         help="pass this variable of the caller's environment on, as a secret",
     )
     command.add_argument("--connection", action="append", default=[], metavar="DATABASE", help=CONNECTION)
-    command.add_argument("--stdin", type=Path, metavar="FILE", help="standard input of the program")
-    command.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="for all phases together")
-    command.add_argument("--expected", type=Path, metavar="FILE", help="JSON that the result must equal")
     command.add_argument(
         "--json",
         action="store_true",
         help="print the verdict as JSON on standard output; live output on standard error",
     )
     command.add_argument("--quiet", action="store_true", help="no live output and no lines about the run")
+
+
+def _program(command: argparse.ArgumentParser, *, own_profile: bool) -> None:
+    """What a program is and how it runs, for commands that validate one."""
+    command.add_argument(
+        "paths", nargs="+", type=Path, metavar="PATH", help="a source file, or a directory with all its files"
+    )
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("--profile", metavar="NAME", help="language environment, such as java")
+    if own_profile:
+        which.add_argument("--profile-file", type=Path, metavar="FILE", help="a profile of your own, TOML or JSON")
+    command.add_argument("--framework", metavar="NAME", help="project template inside the profile")
+    command.add_argument("--entry-point", metavar="FILE", help="the file that is the program, where there are several")
+    command.add_argument("--thread", metavar="ID", help="conversation the run belongs to")
+    command.add_argument("--isolation", choices=("shared", "thread", "run"), help="who shares the sandbox")
+    command.add_argument(
+        "--env", action=_Assignment, default={}, metavar="NAME=VALUE", help="environment variable of the program"
+    )
+    command.add_argument("--stdin", type=Path, metavar="FILE", help="standard input of the program")
+    command.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="for all phases together")
+    command.add_argument("--expected", type=Path, metavar="FILE", help="JSON that the result must equal")
+
+
+def _submit(commands: Any) -> None:
+    command = _command(
+        commands,
+        "submit",
+        "flows.cli.submit",
+        "have a worker validate one program",
+        description=SUBMIT,
+        epilog=f"exit codes with --watch:\n{exit_code_table()}",
+    )
+    _program(command, own_profile=False)
+    command.set_defaults(secret_env=[])
+    command.add_argument(
+        "--deployment",
+        metavar="FLOW/NAME",
+        help="which deployment; by default validate/validate-PROFILE",
+    )
+    command.add_argument(
+        "--secret-block",
+        action=_Assignment,
+        default={},
+        metavar="VARIABLE=BLOCK",
+        help="a secret of the program: its variable and the Prefect Secret block that holds it",
+    )
+    command.add_argument(
+        "--connection",
+        action="append",
+        default=[],
+        metavar="BLOCK",
+        help="a database the program may talk to: a DatabaseConnection block",
+    )
+    command.add_argument("--credentials", metavar="BLOCK", help="where to run: a DaytonaCredentials block")
+    shown = command.add_mutually_exclusive_group()
+    shown.add_argument("--watch", action="store_true", help="go on as `uom-sandbox watch` does, to the verdict")
+    shown.add_argument("--json", action="store_true", help="print id, name and address of the run as JSON")
 
 
 def _compare(commands: Any) -> None:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import orjson
 
-from flows.cli.program import read_program
+from flows.cli.request import request_from
 from flows.cli.running import quiet_prefect
 from flows.cli.running import run as run_to_end
 from flows.cli.terminal import Console, summary
 from flows.connections import split_references
 from flows.outcomes import OUTCOMES
-from flows.parameters import checked_request
-from sandbox.errors import ConfigurationError
 from sandbox.models import ValidationRequest
 from sandbox.profiles import Profile, load_profile_file
 
@@ -27,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     """Validates one program and returns the exit code of its outcome."""
     profile = load_profile_file(options.profile_file) if options.profile_file else None
     blocks, connections = split_references(options.connection, field="--connection")
-    request = _request(options, profile, connections)
+    request = request_from(options, profile=profile, connections=connections)
     # With --json, standard output is the verdict's alone.
     console = Console(live=not options.quiet, output=sys.stderr if options.json else None)
     quiet_prefect()
@@ -56,41 +51,3 @@ async def _validate(
         for line in summary(result, console, links=links):
             console.line(line)
     return OUTCOMES[result.outcome].exit_code
-
-
-def _request(
-    options: argparse.Namespace, profile: Profile | None, connections: Sequence[Mapping[str, Any]]
-) -> ValidationRequest:
-    document: dict[str, Any] = {
-        "profile": profile.name if profile else options.profile,
-        "framework": options.framework,
-        "files": read_program(options.paths),
-        "entry_point": options.entry_point,
-        "thread_id": options.thread,
-        "environment": options.env,
-        "secrets": {name: _secret(name) for name in options.secret_env},
-        "connections": connections,
-        "isolation": options.isolation,
-        "limits": {"total_seconds": options.timeout} if options.timeout else {},
-    }
-    if options.stdin:
-        document["stdin"] = _read(options.stdin, "--stdin")
-    if options.expected:
-        try:
-            document["expected"] = orjson.loads(_read(options.expected, "--expected"))
-        except orjson.JSONDecodeError as error:
-            raise ConfigurationError(f"{options.expected} is not JSON: {error}", field="--expected") from None
-    return checked_request(document)
-
-
-def _secret(name: str) -> str:
-    if name not in os.environ:
-        raise ConfigurationError(f"the environment has no variable {name}", field="--secret-env")
-    return os.environ[name]
-
-
-def _read(path: Path, option: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"cannot read {path}: {error.strerror}", field=option) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -15,6 +16,9 @@ from sandbox.errors import SandboxError
 from sandbox.events import OUTCOME
 from sandbox.models import Outcome
 
+if TYPE_CHECKING:
+    from flows.submission import SubmittedRun
+
 
 def run(options: argparse.Namespace) -> int:
     """Shows the events of a run until it ends, and returns the exit code of its outcome."""
@@ -25,33 +29,44 @@ def run(options: argparse.Namespace) -> int:
 async def _watch(options: argparse.Namespace) -> int:
     from flows.prefect_connection import prefect_api
     from flows.submission import submitted
-    from flows.watching import watch
 
     console = Console(live=not options.json)
-    told: dict[str, object] = {}
     async with prefect_api(progress=console.status):
         run = await submitted(options.run)
-        console.status(f"{run.name}  {run.url}")
-        async for event in watch(run, from_seq=options.from_seq):
-            if options.json:
-                sys.stdout.write(orjson.dumps(event).decode() + "\n")
-                sys.stdout.flush()
-            else:
-                await console.on_event(event)
-            if event["type"] == OUTCOME and isinstance(event["data"], dict):
-                told = dict(event["data"])
-        try:
-            result = await run.result()
-        except SandboxError as error:
-            if "outcome" not in told:
-                console.line(f"uom-sandbox: {error}")
-                return EXIT_INFRASTRUCTURE
-            # A run in its caller's own process: the verdict itself is there, and its word is here.
-            outcome = Outcome(str(told["outcome"]))
-            if not options.json:
-                console.line(f"{outcome.value}: {one_line(str(told.get('message', '')))}")
-            return OUTCOMES[outcome].exit_code
-    if not options.json:
+        return await show(run, console, from_seq=options.from_seq, as_json=options.json)
+
+
+async def show(run: SubmittedRun, console: Console, *, from_seq: int = 1, as_json: bool = False) -> int:
+    """Shows a run to its end; returns the exit code of its outcome.
+
+    Args:
+        run: The run.
+        console: Where lines and the program's output go.
+        from_seq: The first event to show.
+        as_json: Whether standard output gets the events as JSON instead.
+    """
+    told: dict[str, object] = {}
+    console.status(f"{run.name}  {run.url}")
+    async for event in run.watch(from_seq=from_seq):
+        if as_json:
+            sys.stdout.write(orjson.dumps(event).decode() + "\n")
+            sys.stdout.flush()
+        else:
+            await console.on_event(event)
+        if event["type"] == OUTCOME and isinstance(event["data"], dict):
+            told = dict(event["data"])
+    try:
+        result = await run.result()
+    except SandboxError as error:
+        if "outcome" not in told:
+            console.line(f"uom-sandbox: {error}")
+            return EXIT_INFRASTRUCTURE
+        # A run in its caller's own process: the verdict itself is there, and its word is here.
+        outcome = Outcome(str(told["outcome"]))
+        if not as_json:
+            console.line(f"{outcome.value}: {one_line(str(told.get('message', '')))}")
+        return OUTCOMES[outcome].exit_code
+    if not as_json:
         for line in summary(result, console, links=[run.url]):
             console.line(line)
     return OUTCOMES[result.outcome].exit_code

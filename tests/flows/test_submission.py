@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from prefect.client.orchestration import get_client
 
-from flows import SubmittedRun, submit, watch
+from flows import SubmittedRun, prefect_api, submit, watch
 from flows.failures import failure_document, failure_from
+from flows.validation import validate
 from flows.verdict_transport import encoded_verdict
 from sandbox.connection import Credentials
 from sandbox.errors import ConfigurationError, RateLimitedError, SandboxError, SnapshotBuildError
 from sandbox.events import OUTCOME
 from sandbox.models import Outcome, ValidationRequest, ValidationResult
-from tests.cli.conftest import command, ended
+from tests.cli.conftest import Done, command, ended
 from tests.flows.test_deployments import POOL, environment, prefect, worker
 
 STDOUT = "python_sandbox_command_execution_stdout"
@@ -65,6 +67,14 @@ async def test_a_worker_answers_through_the_api_alone(
         assert caught.value.field
         assert await stopping
         assert (await endless.result()).outcome is Outcome.CANCELLED
+        program = tmp_path / "main.py"
+        program.write_text("import os, sys\nprint(os.environ['WORD'])\nprint('to err', file=sys.stderr)\n")
+        words = (program, "--profile", "python", "--env", "WORD=submitted", "--watch")
+        async with command("submit", *words, environment={"PREFECT_API_URL": prefect_server}, cwd=tmp_path) as process:
+            done = await ended(process)
+        assert (done.code, done.output) == (0, "submitted\n"), done.errors
+        assert "to err\n" in done.errors
+        assert "✔ passed" in done.errors
     await commands(prefect_server, bad, tmp_path)
 
 
@@ -80,6 +90,34 @@ async def commands(url: str, run: SubmittedRun, cwd: Path) -> None:
             assert lines[-1]["data"]["outcome"] == "compile_error"
         else:
             assert "main.py:1" in done.errors
+
+
+async def test_a_command_submits_and_tells_the_run(prefect_server: str, tmp_path: Path) -> None:
+    async def command_of(*words: str) -> Done:
+        environment = {"PREFECT_API_URL": prefect_server}
+        async with command("submit", "main.py", *words, environment=environment, cwd=tmp_path) as process:
+            return await ended(process)
+
+    (tmp_path / "main.py").write_text("print(1)")
+    deployment = await validate.ato_deployment("kept-for-later")
+    await deployment.aapply()
+    done = await command_of(
+        *("--profile", "python", "--deployment", "validate/kept-for-later", "--thread", "mine", "--json"),
+        *("--secret-block", "KEY=vault", "--connection", "shop"),
+    )
+    assert done.code == 0, done.errors
+    told = json.loads(done.output)
+    async with prefect_api(), get_client() as api:
+        run = await api.read_flow_run(UUID(told["id"]))
+    assert told["name"] == run.name
+    assert str(run.id) in told["url"]
+    assert run.parameters["files"] == {"main.py": "print(1)"}
+    assert run.parameters["thread_id"] == "mine"
+    assert run.parameters["secret_blocks"] == {"KEY": "vault"}
+    assert run.parameters["connection_blocks"] == ["shop"]
+    missing = await command_of("--profile", "python", "--deployment", "validate/nothing")
+    assert missing.code == 64
+    assert "validate/nothing" in missing.errors
 
 
 def test_a_verdict_too_large_to_travel_keeps_samples_and_says_so() -> None:
