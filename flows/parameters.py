@@ -28,6 +28,7 @@ _LIMITS: Final = {
     "no_output_seconds": "no_output_seconds",
     "output_bytes": "output_bytes",
     "result_bytes": "result_bytes",
+    "platform_seconds": "platform_seconds",
 }
 _FIELD: Final = re.compile(r"(?P<field>connections\[\d+\]\.\w+): ")
 _BLOCK_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")

@@ -169,6 +169,7 @@ async def validate(
     no_output_seconds: float | None = None,
     output_bytes: int | None = None,
     result_bytes: int | None = None,
+    platform_seconds: float | None = None,
     result: Literal["required", "optional", "none"] | None = None,
     expected: Any = None,
     isolation: Literal["shared", "thread", "run"] | None = None,
@@ -196,6 +197,7 @@ async def validate(
         no_output_seconds: Silence after which a phase ends as stalled.
         output_bytes: Bytes a phase may print.
         result_bytes: Largest result file in bytes.
+        platform_seconds: How long the platform may keep the run waiting by not answering; 60 by default.
         result: Whether the program must leave a result file.
         expected: JSON value that the result must equal.
         isolation: Who shares the sandbox; empty takes the profile's.

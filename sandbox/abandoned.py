@@ -17,7 +17,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sandbox.faults import fault
-from sandbox.platform_api import bounded
+from sandbox.platform_api import REQUEST_SECONDS
+from sandbox.retry import Deadline
 
 if TYPE_CHECKING:
     from daytona import AsyncSandbox
@@ -60,25 +61,27 @@ def lease_end(commands: Iterable[str]) -> int | None:
     return max(ends, default=None)
 
 
-async def end_abandoned_sessions(sandbox: AsyncSandbox) -> int:
+async def end_abandoned_sessions(sandbox: AsyncSandbox, *, within: Deadline) -> int:
     """Deletes the sessions of killed clients; returns how many. Faults are logged: this is nobody's verdict.
 
     Args:
         sandbox: A sandbox that runs share.
+        within: Until when.
     """
     ours = re.compile(re.escape(sandbox.name) + "-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
     try:
-        sessions = await bounded(sandbox.process.list_sessions())
-        over, empty = [], []
-        for session in sessions:
-            end = lease_end(command.command for command in session.commands or ())
-            if end is not None and end < time.time():
-                over.append(session.session_id)
-            elif not session.commands and ours.fullmatch(session.session_id):
-                empty.append(session.session_id)
-        if empty:
-            over += await _empty_for_long(sandbox, empty)
-        await asyncio.gather(*(bounded(sandbox.process.delete_session(session_id)) for session_id in over))
+        async with asyncio.timeout(within.capped(REQUEST_SECONDS)):
+            sessions = await sandbox.process.list_sessions()
+            over, empty = [], []
+            for session in sessions:
+                end = lease_end(command.command for command in session.commands or ())
+                if end is not None and end < time.time():
+                    over.append(session.session_id)
+                elif not session.commands and ours.fullmatch(session.session_id):
+                    empty.append(session.session_id)
+            if empty:
+                over += await _empty_for_long(sandbox, empty)
+            await asyncio.gather(*(sandbox.process.delete_session(session_id) for session_id in over))
     except Exception as error:
         if fault(error, step="close", toolbox=True) is None:
             raise
@@ -90,6 +93,6 @@ async def end_abandoned_sessions(sandbox: AsyncSandbox) -> int:
 
 
 async def _empty_for_long(sandbox: AsyncSandbox, sessions: Sequence[str]) -> list[str]:
-    answer = await bounded(sandbox.process.exec(MARK.replace("SESSIONS", " ".join(sessions)), timeout=10))
+    answer = await sandbox.process.exec(MARK.replace("SESSIONS", " ".join(sessions)), timeout=10)
     # The sandbox's programs could write there too: only what was asked about counts.
     return sorted(set(answer.result.split()) & set(sessions))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from sandbox.budget import CLOSE_SECONDS, RunDeadline
 from sandbox.databases.preflight import PREFLIGHT, SCRIPT
 from sandbox.diagnostics import find_diagnostics, with_cause
-from sandbox.errors import SandboxError, SandboxLostError, SandboxSpoiltError
+from sandbox.errors import EndUnconfirmedError, SandboxError, SandboxLostError, SandboxSpoiltError
 from sandbox.events import DIAGNOSTIC, PHASE_FINISHED, PHASE_STARTED, EventStream
-from sandbox.execution import PhaseRun, Session
+from sandbox.execution import PhaseRun
 from sandbox.models import Diagnostic, Isolation, Outcome, PhaseResult, RunLimits, ValidationRequest
-from sandbox.outcomes import Facts, Status, Verdict, phase_verdict
+from sandbox.outcomes import TIMEOUT_CODE, Facts, Status, Verdict, phase_verdict
 from sandbox.results import Reading, read_result, read_status
 from sandbox.retry import Deadline
+from sandbox.session import Session
 from sandbox.workspace import Share, Workspace, phase_variables, share_of, uploads
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
     from sandbox.profiles import Phase
     from sandbox.task import Task
+
+logger = logging.getLogger(__name__)
 
 THREAD_CHARACTERS: Final = 32 * 1024
 """Output beyond this size is searched for diagnostics in a thread, so that other runs go on."""
@@ -34,10 +39,19 @@ class Attempt:
         task: What is executed.
         sandbox: Where.
         events: Told of phases, output and findings.
+        deadline: Of the run.
         repeated: Whether this is the second execution, whose verdict stands whatever state the sandbox is in.
     """
 
-    def __init__(self, task: Task, sandbox: AsyncSandbox, *, events: EventStream, repeated: bool = False) -> None:
+    def __init__(
+        self,
+        task: Task,
+        sandbox: AsyncSandbox,
+        *,
+        events: EventStream,
+        deadline: RunDeadline,
+        repeated: bool = False,
+    ) -> None:
         self.sandbox = sandbox
         self.disk_full = False
         """Whether a phase was ended because the disk was full: of no use to anybody afterwards."""
@@ -52,8 +66,8 @@ class Attempt:
         self._share = share_of(
             task.profile, memory_gib=sandbox.memory, cpu=sandbox.cpu, shared=task.isolation is not Isolation.RUN
         )
-        self._session = Session(sandbox, self.workspace, prefix=sandbox.name)
-        self._total = Deadline(None)
+        self._deadline = deadline
+        self._session = Session(sandbox, self.workspace, prefix=sandbox.name, platform=deadline.platform)
         self._run: PhaseRun | None = None
 
     @property
@@ -79,10 +93,8 @@ class Attempt:
         limits = RunLimits() if phase.name == PREFLIGHT else request.limits
         first = not self.results
         if first:
-            self._total = Deadline(request.limits.total_seconds)
-        limit = min(
-            request.limits.phase_seconds.get(phase.name, phase.timeout_seconds), max(self._total.remaining, 0.001)
-        )
+            self._deadline.begin()
+        limit = self._deadline.phase_limit(request.limits.phase_seconds.get(phase.name, phase.timeout_seconds))
         run = PhaseRun(
             phase,
             self._session,
@@ -122,10 +134,14 @@ class Attempt:
         status = Status()
         if run.exit is not None:
             self._check_sandbox(run)
-        if run.stop is None and run.exit is not None and run.exit.code != 0 and not self.disk_full:
-            status = await read_status(self.sandbox, self.workspace, run.phase.name)
+        passed = run.exit is not None and run.exit.code == 0
+        if run.exit is not None and not self.disk_full and (not passed or self._deadline.counts_phases):
+            status = await read_status(self.sandbox, self.workspace, run.phase.name, platform=self._deadline.platform)
+        self._deadline.spend(run.seconds, inside=status.elapsed)
         if status.unfit and not self._repeated and self._task.isolation is not Isolation.RUN:
             raise SandboxSpoiltError(f"it takes no files: {run.stderr.text.strip()}", sandbox=self.sandbox.name)
+        if run.exit is not None and not passed and not self.disk_full and _is_doubtful(run.exit.code, status):
+            await run.confirm_end()
         stdout, stderr = run.stdout.output, run.stderr.output
         facts = Facts(
             phase=run.phase,
@@ -167,8 +183,8 @@ class Attempt:
             await self._diagnose(facts, verdict)
         if run.reconnections:
             self.warnings.append(f"The log stream of the phase {run.phase.name} broke and was opened again.")
-        if run.left_over:
-            self.warnings.append(f"{run.left_over} processes of the phase {run.phase.name} could not be ended.")
+        if run.unended is not None:
+            self.warnings.append(f"{run.unended.code}: the phase {run.phase.name} may not have ended: {run.unended}")
         self.results.append(result)
         self.verdicts.append(verdict)
         self._run = None
@@ -204,6 +220,7 @@ class Attempt:
                 phase=last.name,
                 exit_code=last.exit_code,
                 printed=last.stdout.text,
+                platform=self._deadline.platform,
             )
         except SandboxError as error:
             if last.outcome is Outcome.PASSED:
@@ -211,17 +228,22 @@ class Attempt:
             self.warnings.append(f"Whether the program left a result is unknown: {error.message}.")
             return None
 
-    async def end(self, *, tidy: bool) -> None:
+    async def end(self, *, tidy: bool, within: Deadline | None = None) -> None:
         """Ends whatever runs and deletes the session.
 
         Args:
             tidy: Also remove what nobody reads after the run.
+            within: Until when; ``CLOSE_SECONDS`` by default.
         """
+        within = within or Deadline(CLOSE_SECONDS)
         if self._run is not None:
             await self._run.cancel()
             self._run = None
-            await self._session.kill()
-        await self._session.close(tidy=tidy)
+            try:
+                await self._session.kill(within=within)
+            except EndUnconfirmedError as error:
+                logger.warning("the program of %s may not have ended: %s", self.session_id, error)
+        await self._session.close(tidy=tidy, within=within)
 
     async def forget(self) -> None:
         """Ends what runs on our side; the sandbox is about to be deleted with the rest."""
@@ -288,6 +310,11 @@ class Attempt:
         large = len(facts.stdout) + len(facts.stderr) > THREAD_CHARACTERS
         for finding in await asyncio.to_thread(find) if large else find():
             self._tell(finding)
+
+
+def _is_doubtful(code: int, status: Status) -> bool:
+    """True when the phase script, which ends what a program leaves behind, was ended itself or could not do it all."""
+    return code == TIMEOUT_CODE or code > 128 or status.elapsed is None or status.left > 0
 
 
 def workspace_of(request: ValidationRequest) -> Workspace:

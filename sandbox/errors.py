@@ -12,6 +12,7 @@ SandboxError
 ├── RateLimitedError                              the platform asks to wait; carries how long
 ├── SnapshotBuildError                            the snapshot's build failed; carries the end of its log
 ├── SandboxLostError          (ConnectionError)   the sandbox vanished or no longer answers
+├── EndUnconfirmedError                           a program was told to end, and nobody knows whether it did
 ├── ClientClosedError         (RuntimeError)      a client of the platform was used after its context had ended
 ├── WaitTimeoutError          (TimeoutError)      a state was not reached in time; tells the story of the wait
 └── PlatformUnavailableError  (ConnectionError)   the platform cannot be reached or answers 5xx
@@ -203,6 +204,17 @@ class SandboxSpoiltError(SandboxLostError):
     """Former programs have left the sandbox in a state that a restart would not change, such as a full disk."""
 
     code = "sandbox_spoilt"
+
+
+class EndUnconfirmedError(SandboxError):
+    """A program was to be ended, and something of it is still there, or nobody knows.
+
+    It changes no verdict: results carry it as a warning that begins with its code.
+    """
+
+    code = "end_unconfirmed"
+    advice = "Restart or delete the sandbox if later runs in it are slow."
+    source = Source.SANDBOX
 
 
 class ClientClosedError(SandboxError, RuntimeError):

@@ -19,9 +19,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sandbox.errors import RetryClass, SandboxError, SandboxLostError
-from sandbox.faults import fault, status_of
-from sandbox.retry import Deadline, Pace, told_wait
+from sandbox.budget import ANSWER_SECONDS, TRANSFER_SECONDS, insist
+from sandbox.errors import SandboxError, SandboxLostError
+from sandbox.faults import fault
+from sandbox.retry import Deadline, Pace
 from sandbox.streaming import UNCERTAIN, ReplayFilter
 
 if TYPE_CHECKING:
@@ -36,15 +37,6 @@ TRIES: Final = 8
 LINGER_SECONDS: Final = 2.0
 ASK_SECONDS: Final = 2.0
 """Silence of a stream after which the command's state is asked for."""
-
-ANSWER_SECONDS: Final = 10.0
-"""Longest wait for one answer; a lost one is asked for again."""
-
-INFRASTRUCTURE_SECONDS: Final = 45.0
-"""How long the platform may fail to answer before the run counts as lost; not charged to the program."""
-
-GATEWAY_SECONDS: Final = 3.0
-"""How long a toolbox may be unreachable behind its proxy before the sandbox counts as lost."""
 
 YIELD_CHARACTERS: Final = 32 * 1024
 """Characters after which a fast stream lets the rest of the event loop have a turn: about what a sink takes in one."""
@@ -72,16 +64,25 @@ class Follower:
         sandbox: Where it runs.
         session_id: Its session.
         command_id: The command.
+        platform: How long the platform may keep us waiting.
         on_stdout: Given each new piece of standard output; must not block.
         on_stderr: The same for standard error.
     """
 
     def __init__(
-        self, sandbox: AsyncSandbox, *, session_id: str, command_id: str, on_stdout: Take, on_stderr: Take
+        self,
+        sandbox: AsyncSandbox,
+        *,
+        session_id: str,
+        command_id: str,
+        platform: Deadline,
+        on_stdout: Take,
+        on_stderr: Take,
     ) -> None:
         self._sandbox = sandbox
         self._session_id = session_id
         self._command_id = command_id
+        self._platform = platform
         self._takes = (on_stdout, on_stderr)
         self._filters = (ReplayFilter(), ReplayFilter())
         self._activity = asyncio.Event()
@@ -95,7 +96,7 @@ class Follower:
 
         Raises:
             SandboxLostError: The sandbox or its session no longer knows the command.
-            SandboxError: The platform did not answer for ``INFRASTRUCTURE_SECONDS``.
+            SandboxError: The platform has kept the run waiting for too long.
         """
         pace = Pace(0.05, longest=1.0, factor=2)
         fruitless = 0
@@ -127,7 +128,7 @@ class Follower:
         nothing about the program.
         """
         try:
-            running = await self._read() is None
+            running = await self._read(tries=1) is None
             logs = await self._sandbox.process.get_session_command_logs(
                 self._session_id, self._command_id, request_timeout=ANSWER_SECONDS
             )
@@ -185,9 +186,14 @@ class Follower:
             if linger is not None and linger.expired:
                 return False
             if linger is None:
-                with contextlib.suppress(SandboxError):
-                    if await self._read() is not None:
+                try:
+                    if await self._read(tries=1) is not None:
                         linger = Deadline(LINGER_SECONDS)
+                except SandboxLostError:
+                    return False
+                except SandboxError:
+                    if self._platform.expired:
+                        raise
 
     def _taker(self, stream: int) -> Callable[[str], Awaitable[None]]:
         async def take(text: str) -> None:
@@ -208,72 +214,54 @@ class Follower:
         for stream, one in enumerate(self._filters):
             self._hand_on(stream, one.finish())
 
-    async def _read(self) -> Exit | None:
-        """Reads the command's state once; ``None`` while it runs."""
-        try:
-            command = await self._sandbox.process.get_session_command(
-                self._session_id, self._command_id, request_timeout=ANSWER_SECONDS
-            )
-        except Exception as error:
-            raise (fault(error, step=STEP, sandbox=self._sandbox.name, toolbox=True) or error) from error
+    async def _read(self, *, tries: int | None = None) -> Exit | None:
+        """Reads the command's state; ``None`` while it runs."""
+        command = await insist(
+            lambda: self._sandbox.process.get_session_command(self._session_id, self._command_id),
+            within=self._platform,
+            step=STEP,
+            sandbox=self._sandbox.name,
+            seconds=ANSWER_SECONDS,
+            tries=tries,
+        )
         if command.exit_code is None:
             return None
         reason = command.additional_properties.get("endReason")
         return Exit(command.exit_code, reason if isinstance(reason, str) else None)
 
     async def _ask(self, *, patient: bool) -> Exit | None:
-        """Reads the command's state, through faults of the infrastructure.
+        """Reads the command's state, through faults of the platform.
 
         Args:
             patient: The log has ended properly, so the exit code must be there or about to come: look a few times.
         """
-        limit = Deadline(INFRASTRUCTURE_SECONDS)
-        pace = Pace(0.01, longest=2.0)
-        looks = 5 if patient else 1
-        while True:
-            try:
-                ended = await self._read()
-            except SandboxError as error:
-                # A proxy says 502 for a moment while a connection is renewed; 404 and 410 do not pass.
-                lost = isinstance(error, SandboxLostError) and (
-                    status_of(error) != 502 or limit.elapsed > GATEWAY_SECONDS
-                )
-                if lost or error.retry is RetryClass.NEVER or limit.expired:
-                    raise
-                await asyncio.sleep(min(told_wait(error), limit.remaining))
-            else:
-                looks -= 1
-                if ended is not None or looks <= 0:
-                    return ended
+        pace = Pace(0.01)
+        for _ in range(4 if patient else 0):
+            if (ended := await self._read()) is not None:
+                return ended
             await asyncio.sleep(pace.next())
+        return await self._read()
 
     async def _poll(self) -> Exit:
         """Reads the whole log again and again until the command has ended."""
         pace = Pace(0.1, longest=2.0)
-        limit = Deadline(INFRASTRUCTURE_SECONDS)
         while True:
             # Asked before the log is read: the log of a command that has ended is complete.
-            ended = await self._ask(patient=False)
-            try:
-                logs = await self._sandbox.process.get_session_command_logs(
-                    self._session_id, self._command_id, request_timeout=INFRASTRUCTURE_SECONDS
-                )
-            except Exception as error:
-                meant = fault(error, step=STEP, sandbox=self._sandbox.name, toolbox=True)
-                if meant is None or meant.retry is RetryClass.NEVER or limit.expired:
-                    raise (meant or error) from error
-                if isinstance(meant, SandboxLostError):
-                    raise meant from error
-                await asyncio.sleep(min(told_wait(meant), limit.remaining))
-            else:
-                limit = Deadline(INFRASTRUCTURE_SECONDS)
-                before = self._delivered
-                for stream, text in enumerate((logs.stdout or "", logs.stderr or "")):
-                    self._filters[stream].begin()
-                    self._hand_on(stream, self._filters[stream].take(text))
-                if ended is not None:
-                    self._finish()
-                    return ended
-                if self._delivered > before:
-                    pace.reset()
+            ended = await self._read()
+            logs = await insist(
+                lambda: self._sandbox.process.get_session_command_logs(self._session_id, self._command_id),
+                within=self._platform,
+                step=STEP,
+                sandbox=self._sandbox.name,
+                seconds=TRANSFER_SECONDS,
+            )
+            before = self._delivered
+            for stream, text in enumerate((logs.stdout or "", logs.stderr or "")):
+                self._filters[stream].begin()
+                self._hand_on(stream, self._filters[stream].take(text))
+            if ended is not None:
+                self._finish()
+                return ended
+            if self._delivered > before:
+                pace.reset()
             await asyncio.sleep(pace.next())

@@ -91,6 +91,9 @@ class RunLimits(Model):
     result_bytes: Annotated[int, Field(ge=1, le=2**30)] | None = Field(
         default=None, description="Largest result file in bytes."
     )
+    platform_seconds: Annotated[float, Field(gt=0, le=240)] | None = Field(
+        default=None, description="Seconds the platform may keep the run waiting by not answering; 60 by default."
+    )
 
 
 class ValidationRequest(Model):

@@ -20,6 +20,7 @@ address than the one it was given. That is a fault of the program, ``runtime_err
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 from collections.abc import Callable
@@ -65,12 +66,14 @@ class Status:
         elapsed: Seconds the program took inside the sandbox; ``None`` when unknown.
         oom_kills: How many out-of-memory kills the kernel counted meanwhile.
         result_kind: What lies where the result should be: ``file``, ``missing``, ``link``, ``directory``, ``other``.
+        left: How many processes the script could not end.
         unfit: True when the run's directories could not be made, so the program was not started.
     """
 
     elapsed: float | None = None
     oom_kills: int = 0
     result_kind: str | None = None
+    left: int = 0
     unfit: bool = False
 
     @classmethod
@@ -87,6 +90,7 @@ class Status:
             elapsed=None if started is None or ended is None else max(0.0, ended - started),
             oom_kills=0 if before is None or after is None else max(0, int(after - before)),
             result_kind=kind[0] if kind else None,
+            left=int(_number(fields.get("left")) or 0),
             unfit="unfit" in fields,
         )
 
@@ -104,7 +108,7 @@ class Facts:
         stop: The limit by which we ended it.
         silence: Seconds it might be silent.
         output_limit: Bytes it might print.
-        status: The phase script's note, read when the phase did not end with 0.
+        status: The phase script's note, read when the phase did not end with 0 or its time is counted.
         stdout: End of its standard output.
         stderr: End of its standard error.
         memory_mib: Its share of the sandbox's memory, MiB.
@@ -279,6 +283,7 @@ _RULES: Final[tuple[Callable[[Facts], Verdict | None], ...]] = (
 
 def _number(values: list[str] | None) -> float | None:
     try:
-        return float(values[0]) if values else None
+        number = float(values[0]) if values else None
     except ValueError:
         return None
+    return number if number is None or math.isfinite(number) else None

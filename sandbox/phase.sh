@@ -13,7 +13,8 @@
 # take that line end as their argument.
 #
 # The exit code is the program's: 128 + n for signal n, 124 when LIMIT ended it. NAME.status tells what an exit code
-# cannot: time inside the sandbox, the kernel's count of out-of-memory kills, what lies where the result should be.
+# cannot: time inside the sandbox, the kernel's count of out-of-memory kills, what lies where the result should be, how
+# many processes could not be ended.
 # Everything is builtin but mkdir, timeout and grep, because each process costs a millisecond.
 
 phase=$1 limit=$2 grace=$3 values=$4 input=$5 fresh=$6
@@ -99,20 +100,21 @@ holds_output() {
 # whoever holds the phase's output, whose end the platform would wait for.
 kill -s KILL -- "-$program" 2>/dev/null
 round=0
-while [ "$round" -lt 5 ]; do
-    round=$((round + 1))
-    found=
+while [ "$round" -lt 10 ]; do
+    # The kernel may need a moment to end what was large.
+    round=$((round + 1)) found=0
+    [ "$round" -lt 5 ] || sleep 0.1
     for file in $(grep -lasF "UOM_SESSION=$session" /proc/[0-9]*/environ 2>/dev/null); do
         file=${file#/proc/}
-        ! kill -s KILL "${file%/environ}" 2>/dev/null || found=yes
+        ! kill -s KILL "${file%/environ}" 2>/dev/null || found=$((found + 1))
     done
     for file in /proc/[0-9]*/fd/*; do
         holds_output "$file" || continue
         file=${file#/proc/}
         case $above in *" ${file%%/*} "*) continue ;; esac
-        ! kill -s KILL "${file%%/*}" 2>/dev/null || found=yes
+        ! kill -s KILL "${file%%/*}" 2>/dev/null || found=$((found + 1))
     done
-    [ -n "$found" ] || break
+    [ "$found" != 0 ] || break
 done
 
 count_oom_kills
@@ -131,6 +133,6 @@ note=$here/$phase.status
 if [ -e "$note" ] || [ -L "$note" ]; then
     rm -rf "$note"
 fi
-printf 'exit %s\nstarted %s\nended %s\noom %s %s\nresult %s\n' \
-    "$code" "$started" "$ended" "${oom_before:--}" "${oom:--}" "$kind" >"$note"
+printf 'exit %s\nstarted %s\nended %s\noom %s %s\nresult %s\nleft %s\n' \
+    "$code" "$started" "$ended" "${oom_before:--}" "${oom:--}" "$kind" "$found" >"$note"
 exit "$code"

@@ -13,22 +13,23 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from daytona import DaytonaError, DaytonaFileNotFoundError
+from daytona import DaytonaFileNotFoundError
 from pydantic import JsonValue
 
+from sandbox.budget import TRANSFER_SECONDS, insist
 from sandbox.errors import SandboxError
-from sandbox.faults import is_missing, status_of, translated
+from sandbox.faults import status_of
 from sandbox.json_text import JsonTextError, parse_json
 from sandbox.models import Outcome
 from sandbox.outcomes import Status, Verdict
-from sandbox.platform_api import REQUEST_SECONDS, bounded
+from sandbox.platform_api import REQUEST_SECONDS
+from sandbox.retry import Deadline
 from sandbox.workspace import Workspace
 
 if TYPE_CHECKING:
     from daytona import AsyncSandbox
 
 STEP: Final = "collect_results"
-DOWNLOAD_SECONDS: Final = 300.0
 MAX_UNEXPECTED: Final = 50
 """Names of other files in the results directory that are listed."""
 
@@ -57,7 +58,14 @@ class Reading:
 
 
 async def read_result(
-    sandbox: AsyncSandbox, workspace: Workspace, *, limit: int, phase: str, exit_code: int | None, printed: str
+    sandbox: AsyncSandbox,
+    workspace: Workspace,
+    *,
+    limit: int,
+    phase: str,
+    exit_code: int | None,
+    printed: str,
+    platform: Deadline,
 ) -> Reading:
     """Finds, checks, downloads and parses the result.
 
@@ -68,20 +76,22 @@ async def read_result(
         phase: Name of the last phase, whose note says what lies at the declared path.
         exit_code: How that phase ended, for the text about a half-written file.
         printed: What it printed on standard output.
+        platform: How long the platform may keep us waiting.
 
     Raises:
         SandboxError: The sandbox does not answer.
     """
-    with translated(STEP, sandbox=sandbox.name, toolbox=True):
-        try:
-            listed = await sandbox.fs.list_files(workspace.results, request_timeout=REQUEST_SECONDS)
-        except Exception as error:
-            if _is_locked(error):
-                return Reading(problem=_invalid("the results directory cannot be read: permission denied"))
-            if not isinstance(error, DaytonaFileNotFoundError) and status_of(error) != 400:
-                raise
-            # The program has removed the directory, or put a file in its place; the sandbox itself answers.
-            listed = []
+    try:
+        listed = await insist(
+            lambda: sandbox.fs.list_files(workspace.results), within=platform, step=STEP, sandbox=sandbox.name
+        )
+    except SandboxError as error:
+        if _is_locked(error):
+            return Reading(problem=_invalid("the results directory cannot be read: permission denied"))
+        if not _is_absent(error) and status_of(error) != 400:
+            raise
+        # The program has removed the directory, or put a file in its place; the sandbox itself answers.
+        listed = []
     entries = {entry.name: entry for entry in listed}
     name = posixpath.basename(workspace.result)
     if name not in entries:
@@ -102,7 +112,8 @@ async def read_result(
         return Reading(path=path, problem=too_large, unexpected=unexpected)
     try:
         data, status = await asyncio.gather(
-            _download(sandbox, path, limit=limit, size=found.size), read_status(sandbox, workspace, phase)
+            _download(sandbox, path, limit=limit, size=found.size, platform=platform),
+            read_status(sandbox, workspace, phase, platform=platform),
         )
     except SandboxError as error:
         if not _is_locked(error):
@@ -131,40 +142,42 @@ async def read_result(
     return Reading(path=path, value=value, unexpected=unexpected)
 
 
-async def read_status(sandbox: AsyncSandbox, workspace: Workspace, phase: str) -> Status:
+async def read_status(sandbox: AsyncSandbox, workspace: Workspace, phase: str, *, platform: Deadline) -> Status:
     """Reads the phase script's note; an empty one when there is none that can be read, which is the program's doing."""
-    with translated(STEP, sandbox=sandbox.name, toolbox=True):
-        try:
-            try:
-                note = await bounded(sandbox.fs.download_file(workspace.status(phase)))
-            except DaytonaError as error:
-                if (status_of(error) or 0) < 500:
-                    raise
-                # What ended the program for a limit may have ended the reader too; the platform starts another.
-                note = await bounded(sandbox.fs.download_file(workspace.status(phase)))
-        except Exception as error:
-            if is_missing(error) or isinstance(error, DaytonaFileNotFoundError) or status_of(error) in (400, 403):
-                return Status()
-            raise
+    try:
+        note = await insist(
+            lambda: sandbox.fs.download_file(workspace.status(phase)), within=platform, step=STEP, sandbox=sandbox.name
+        )
+    except SandboxError as error:
+        if _is_absent(error) or status_of(error) in (400, 403, 404):
+            return Status()
+        raise
     return Status.parse((note or b"")[:4096].decode("utf-8", "replace"))
 
 
-async def _download(sandbox: AsyncSandbox, path: str, *, limit: int, size: int) -> bytes | None:
+async def _download(sandbox: AsyncSandbox, path: str, *, limit: int, size: int, platform: Deadline) -> bytes | None:
     """Returns the file, or ``None`` as soon as more bytes have come than it may have."""
     if not size:
         return b""  # the SDK takes a stream without data for a failure
-    received = bytearray()
-    with translated(STEP, sandbox=sandbox.name, toolbox=True):
-        async with asyncio.timeout(DOWNLOAD_SECONDS):
-            stream = await sandbox.fs.download_file_stream(path, timeout=int(REQUEST_SECONDS))
-            try:
-                async for chunk in stream:
-                    received += chunk
-                    if len(received) > limit:
-                        return None
-            finally:
-                await stream.aclose()  # type: ignore[attr-defined]
-    return bytes(received)
+
+    async def download() -> bytes | None:
+        received = bytearray()
+        stream = await sandbox.fs.download_file_stream(path, timeout=int(REQUEST_SECONDS))
+        try:
+            async for chunk in stream:
+                received += chunk
+                if len(received) > limit:
+                    return None
+        finally:
+            await stream.aclose()  # type: ignore[attr-defined]
+        return bytes(received)
+
+    return await insist(download, within=platform, step=STEP, sandbox=sandbox.name, seconds=TRANSFER_SECONDS)
+
+
+def _is_absent(error: SandboxError) -> bool:
+    """True when the sandbox answers that there is no such file."""
+    return isinstance(error.__cause__, DaytonaFileNotFoundError)
 
 
 def _is_locked(error: BaseException) -> bool:

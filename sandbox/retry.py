@@ -15,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final, Self, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import Final, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
@@ -151,10 +152,14 @@ class Deadline:
         """Returns ``seconds`` or what is left, whichever is less; at least 1 ms, so that a wait is a wait."""
         return max(0.001, min(seconds, self.remaining))
 
-    def sooner(self, seconds: float | None) -> Self:
+    def sooner(self, seconds: float | None) -> Deadline:
         """Returns a deadline ``seconds`` from now, or what is left of this one if that is less."""
         limit = self.remaining if seconds is None else min(seconds, self.remaining)
-        return type(self)(None if limit == float("inf") else limit)
+        return Deadline(None if limit == float("inf") else limit)
+
+    def held_up(self, since: float) -> AbstractContextManager[None]:
+        """Marks a time in which nothing moved, from ``since`` to the end of the block: no matter to a moment."""
+        return nullcontext()
 
 
 class Pace:

@@ -24,13 +24,13 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from sandbox.abandoned import end_abandoned_sessions
 from sandbox.attempt import Attempt, check_uploads
+from sandbox.budget import RunDeadline
 from sandbox.claims import Claim
 from sandbox.cleanup import to_the_end
 from sandbox.database_access import database_access
 from sandbox.databases.environment import endpoints_of
-from sandbox.deletion import delete_sandbox
+from sandbox.ending import end_run
 from sandbox.errors import SandboxError, SandboxLostError
 from sandbox.events import OUTCOME, RESULT, EventStream
 from sandbox.lifecycle import Lifecycle, Wanted
@@ -121,6 +121,7 @@ class Validation:
         self._repeated = False
         self._claim = Claim(self._name, *self._ids)
         self._watch = Stopwatch()
+        self._deadline = RunDeadline(self.request.limits)
 
     def queueing(self) -> AbstractContextManager[None]:
         """Counts the time of the block as spent in a queue: for callers that wait for their turn before the steps."""
@@ -172,7 +173,9 @@ class Validation:
                 await slots.take(events=self._events, name=self._name)
             self._slots = slots
         for opening in range(1, OPENINGS + 1):
-            attempt = Attempt(self._task, self._sandbox, events=self._events, repeated=self._repeated)
+            attempt = Attempt(
+                self._task, self._sandbox, events=self._events, deadline=self._deadline, repeated=self._repeated
+            )
             try:
                 await attempt.open()
             except SandboxError as error:
@@ -301,22 +304,13 @@ class Validation:
     async def close(self) -> None:
         """Ends whatever runs, deletes the session, gives the place back.
 
-        A sandbox of one run is deleted, and so is one whose disk is full.
-
-        May be called twice. Bounded in time; callers shield it from cancellation (``cleanup.to_the_end``).
+        May be called twice. See ``ending.end_run``; callers shield it from cancellation (``cleanup.to_the_end``).
         """
         sandbox, self._sandbox = self._sandbox, None
         attempt, self._attempt = self._attempt, None
         self._claim.give_back()
         try:
-            if attempt is not None:
-                if self.isolation is Isolation.RUN:
-                    await attempt.forget()
-                else:
-                    await asyncio.gather(attempt.end(tidy=True), end_abandoned_sessions(attempt.sandbox))
-            full = attempt is not None and attempt.disk_full
-            if (full or self.isolation is Isolation.RUN) and sandbox is not None:
-                await delete_sandbox(sandbox)
+            await end_run(attempt, sandbox, alone=self.isolation is Isolation.RUN)
         finally:
             if self._slots is not None:
                 self._slots.give_back()

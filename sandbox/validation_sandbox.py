@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, Self
 from pydantic import JsonValue, SecretStr
 
 from sandbox.attempt import Attempt
+from sandbox.budget import RunDeadline
 from sandbox.connection import Credentials, client, platform_credentials
 from sandbox.errors import ConfigurationError, SandboxError
 from sandbox.events import EventStream, Sink
@@ -208,7 +209,7 @@ class ValidationSandbox:
             hidden=frozenset(hidden.values()),
             mask=SecretMask(hidden.values()),
         )
-        attempt = Attempt(task, self._sandbox, events=self._events)
+        attempt = Attempt(task, self._sandbox, events=self._events, deadline=RunDeadline(request.limits))
         try:
             await attempt.open()
             await attempt.start(framework.phases[0])

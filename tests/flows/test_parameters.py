@@ -35,6 +35,7 @@ def test_every_parameter_reaches_the_request() -> None:
         no_output_seconds=3,
         output_bytes=4096,
         result_bytes=10,
+        platform_seconds=7,
         result="required",
         expected={"q": 1},
         isolation="run",
@@ -42,7 +43,12 @@ def test_every_parameter_reaches_the_request() -> None:
     request = request_from_parameters(parameters, secrets={"S": SecretStr("hidden")})
     assert request.files == {"main.py": "print(1)", "data.bin": b"\x00\xff"}
     assert request.limits == RunLimits(
-        total_seconds=5, phase_seconds={"run": 2}, no_output_seconds=3, output_bytes=4096, result_bytes=10
+        total_seconds=5,
+        phase_seconds={"run": 2},
+        no_output_seconds=3,
+        output_bytes=4096,
+        result_bytes=10,
+        platform_seconds=7,
     )
     assert request.isolation is Isolation.RUN
     assert request.expected == {"q": 1}
