@@ -69,6 +69,17 @@ class Attempt:
         self._deadline = deadline
         self._session = Session(sandbox, self.workspace, prefix=sandbox.name, platform=deadline.platform)
         self._run: PhaseRun | None = None
+        self._begun: list[Phase] = []
+
+    @property
+    def unrepeatable(self) -> Phase | None:
+        """The first phase that has begun and may not be run a second time, if there is one."""
+        databases = self._task.preflight is not None
+        for phase in self._begun:
+            reaches = databases and phase is self._task.framework.phases[-1]
+            if not (not reaches if phase.repeatable is None else phase.repeatable):
+                return phase
+        return None
 
     @property
     def session_id(self) -> str:
@@ -112,6 +123,7 @@ class Attempt:
         )
         last = phase is self._task.framework.phases[-1]
         environment = {**request.environment, **self._task.secrets, **(self._task.databases if last else {})}
+        self._begun.append(phase)
         await run.start(
             environment={} if phase.name == PREFLIGHT else environment,
             stdin=request.stdin is not None and last,

@@ -143,7 +143,14 @@ class Lifecycle:
         Args:
             error: How the fault showed.
         """
-        sandbox = await self._read()
+        name = self._wanted.name
+        async with Heartbeat(self._events, subject="sandbox", name=name, limit=RECONCILE_SECONDS) as beat:
+            await self._heal(error, beat)
+        return await self.reconcile()
+
+    async def _heal(self, error: SandboxError, beat: Heartbeat) -> None:
+        sandbox = await read_patiently(self._read, deadline=beat.deadline)
+        beat.saw("absent" if sandbox is None else sandbox_state(sandbox.state).value)
         if sandbox is None:
             self._recoveries.append(f"The sandbox {self._wanted.name} had vanished; it was made again.")
         elif sandbox_state(sandbox.state) is SandboxState.STARTED:
@@ -155,7 +162,6 @@ class Lifecycle:
                 self._restarted = True
                 self._recoveries.append(f"The sandbox {self._wanted.name} did not answer; it was restarted.")
                 await self._try(sandbox.stop(timeout=60, force=True))
-        return await self.reconcile()
 
     async def lost(self, error: SandboxError) -> SandboxError:
         """Returns what a fault during a run means: the loss of the sandbox with its last state, or the fault itself."""

@@ -82,6 +82,8 @@ class Phase(Model):
         no_output_seconds: Silence after which the phase ends as ``stalled``; ``None`` allows any.
         failure: Outcome of a non-zero exit code.
         diagnostics: Names of the parsers that read its output (see ``sandbox.diagnostics``).
+        repeatable: Whether it may be run a second time when its sandbox was lost; ``None`` allows it unless the phase
+            is given the address of a database, which it may have changed.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,29}$")
@@ -90,6 +92,7 @@ class Phase(Model):
     no_output_seconds: Seconds | None = None
     failure: Literal[Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR] = Outcome.RUNTIME_ERROR
     diagnostics: tuple[str, ...] = ()
+    repeatable: bool | None = None
 
 
 class Framework(Model):

@@ -291,6 +291,13 @@ class Validation:
         """
         if self._repeated or not isinstance(error, SandboxLostError) or self._lifecycle is None:
             return False
+        phase = None if self._attempt is None else self._attempt.unrepeatable
+        if phase is not None:
+            error.remedy = (
+                f"The phase {phase.name} may have changed something outside, so it was not run a second time; see what "
+                "it has done, then run the validation again."
+            )
+            return False
         self._repeated = True
         self.recoveries.append(f"The sandbox was lost during the run ({error.message}); the run was repeated once.")
         if self._attempt is not None:
