@@ -10,15 +10,17 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-import asyncpg  # type: ignore[import-untyped]
 import httpx
 import pytest
 import pytest_asyncio
+from prefect.blocks.system import Secret
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
 from prefect.deployments import arun_deployment
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from redis.asyncio import Redis
 
+from blocks import DaytonaCredentials
 from flows import prefect_api
 from sandbox.connection import Credentials
 from tests.databases.postgresql import programs, running_postgresql
@@ -27,6 +29,13 @@ from tests.production.compose import COMPOSE, ROOT, VARIABLE, Services, document
 from tests.scratch import scratch_directory
 
 AUTH = "operator:s3cret-auth"
+SECRET = "gehe1m-0815-4711"
+PROGRAM = """\
+import json, os
+print("the password is", os.environ["PASSWORD"])
+with open(os.environ["UOM_RESULT_FILE"], "w") as file:
+    json.dump({"password": os.environ["PASSWORD"]}, file)
+"""
 NEEDED = {"POSTGRES_PASSWORD": "p", "PREFECT_AUTH": AUTH, "DAYTONA_API_KEY": "k"}
 
 
@@ -127,6 +136,21 @@ async def answering(url: str, process: asyncio.subprocess.Process, told: Any) ->
             await asyncio.sleep(0.3)
 
 
+async def everything_in(server: Server) -> str:
+    """A dump of the database as text."""
+    directory = programs()
+    assert directory is not None
+    process = await asyncio.create_subprocess_exec(
+        *(str(directory / "pg_dump"), "--host=127.0.0.1", f"--port={server.port}", f"--username={server.user}"),
+        *("--inserts", server.path.removeprefix("/")),
+        stdout=asyncio.subprocess.PIPE,
+        env={"PGPASSWORD": server.password},
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0
+    return output.decode()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(500)
 async def test_the_services_together_run_a_validation(
@@ -176,9 +200,15 @@ async def test_the_services_together_run_a_validation(
         settings = {PREFECT_API_URL: f"http://127.0.0.1:{api}/api", PREFECT_API_AUTH_STRING: AUTH}
         stack.enter_context(temporary_settings(settings))
         await stack.enter_async_context(prefect_api())
+        await Secret(value=SECRET).asave("shop-password")
+        await DaytonaCredentials(api_key=credentials.api_key, api_url=credentials.api_url).asave("daytona")
         run = await arun_deployment(
             "validate/validate-python",
-            parameters={"files": {"main.py": "print('in production')"}},
+            parameters={
+                "files": {"main.py": PROGRAM},
+                "secret_blocks": {"PASSWORD": "shop-password"},
+                "credentials_block": "daytona",
+            },
             timeout=200,
             poll_interval=1,
             as_subflow=False,
@@ -188,19 +218,21 @@ async def test_the_services_together_run_a_validation(
         async with get_client() as client:
             assert {pool.name for pool in await client.read_work_pools()} >= {"uom-sandbox"}
             assert await client.read_block_document_by_name("java", "sandbox-profile")
-        connection = await asyncpg.connect(
-            host="127.0.0.1",
-            port=postgresql.port,
-            user=postgresql.user,
-            password=postgresql.password,
-            database=postgresql.path.removeprefix("/"),
-        )
-        try:
-            assert await connection.fetchval("select state_name from flow_run where id = $1", run.id) == "Passed"
-        finally:
-            await connection.close()
+            assert run.parameters["secret_blocks"] == {"PASSWORD": "shop-password"}
+            of_run = LogFilter(flow_run_id=LogFilterFlowRunId(any_=[run.id]))
+            async with asyncio.timeout(30):
+                # The worker's process sends them.
+                while not any("the password" in log.message for log in await client.read_logs(of_run)):  # noqa: ASYNC110
+                    await asyncio.sleep(0.5)
         async with Redis(port=redis_port) as redis:
-            assert await redis.xlen("events") > 0, "events did not go through Redis"
+            events = repr(await redis.xrange("events"))
+        assert str(run.id) in events, "events did not go through Redis"
+        stored = await everything_in(postgresql)
+        assert str(run.id) in stored
+        assert "the password is" in stored
+        for secret in (SECRET, credentials.api_key.get_secret_value()):
+            assert secret not in stored
+            assert secret not in events
     logs = "".join(services.log(name) for name in ("server", "services", "setup", "worker"))
-    for secret in (AUTH.partition(":")[2], postgresql.password, credentials.api_key.get_secret_value()):
+    for secret in (SECRET, AUTH.partition(":")[2], postgresql.password, credentials.api_key.get_secret_value()):
         assert secret not in logs
