@@ -22,11 +22,12 @@ FLOWS: Final = ("validate", "validate-translation", "warm-snapshots", "sweep-san
 SILENT_SECONDS: Final = 240.0
 """More than Prefect's own pause between heartbeats (180 s), so that a process without our settings is left alone."""
 
-_HEARTBEAT: Final = "prefect.flow-run.heartbeat"
+HEARTBEAT: Final = "prefect.flow-run.heartbeat"
 _ENDS: Final = (
     *("Completed", "Failed", "Cancelled", "Crashed", "TimedOut"),
     *(outcome.state_name for outcome in Outcome),
     *(outcome.state_name for outcome in TranslationOutcome),
+    *("Warm", "Swept", "DryRun"),
 )
 """Names of final states: the server names the event of a state after the state."""
 
@@ -55,8 +56,8 @@ def automation(silent_seconds: float = SILENT_SECONDS) -> dict[str, Any]:
             "match": {"prefect.resource.id": "prefect.flow-run.*"},
             "match_related": {"prefect.resource.role": "flow", "prefect.resource.name": list(FLOWS)},
             "for_each": ["prefect.resource.id"],
-            "after": [_HEARTBEAT],
-            "expect": [_HEARTBEAT, *(f"prefect.flow-run.{name}" for name in _ENDS)],
+            "after": [HEARTBEAT],
+            "expect": [HEARTBEAT, *(f"prefect.flow-run.{name}" for name in _ENDS)],
             "threshold": 1,
             "within": silent_seconds,
         },

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sandbox.faults import fault
-from sandbox.platform_api import REQUEST_SECONDS
+from sandbox.platform_api import REQUEST_SECONDS, bounded
 from sandbox.retry import Deadline
 
 if TYPE_CHECKING:
@@ -90,6 +90,18 @@ async def end_abandoned_sessions(sandbox: AsyncSandbox, *, within: Deadline) -> 
     if over:
         logger.info("ended %d session(s) in %s whose client is gone", len(over), sandbox.name)
     return len(over)
+
+
+async def is_in_use(sandbox: AsyncSandbox) -> bool:
+    """True while a session of ours has a lease that is not over; also when the sandbox does not tell."""
+    try:
+        sessions = await bounded(sandbox.process.list_sessions())
+    except Exception as error:
+        if fault(error, step="sweep", toolbox=True) is None:
+            raise
+        return True
+    ends = (lease_end(command.command for command in session.commands or ()) for session in sessions)
+    return any(end is not None and end >= time.time() for end in ends)
 
 
 async def _empty_for_long(sandbox: AsyncSandbox, sessions: Sequence[str]) -> list[str]:

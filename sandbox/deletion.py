@@ -21,12 +21,15 @@ LONGEST_PAUSE: Final = 5.0
 """Longest pause between two attempts: whoever cleans up has seconds."""
 
 
-async def delete_sandbox(sandbox: AsyncSandbox, *, within: Deadline | None = None) -> None:
+async def delete_sandbox(sandbox: AsyncSandbox, *, within: Deadline | None = None) -> str | None:
     """Deletes a sandbox, in up to three attempts; what then remains of it ends at its lifetime's end.
 
     Args:
         sandbox: Which.
         within: Until when; ``DELETE_SECONDS`` by default.
+
+    Returns:
+        ``None`` when the platform has accepted it, or had none such; else why not.
     """
     within = within or Deadline(DELETE_SECONDS)
     pace = Pace(0.2, longest=2.0)
@@ -38,10 +41,11 @@ async def delete_sandbox(sandbox: AsyncSandbox, *, within: Deadline | None = Non
             if meant is None:
                 raise
             if is_missing(error):
-                return
+                return None
             if last or within.expired:
                 logger.warning("the sandbox could not be deleted; the platform will, at its lifetime's end: %s", meant)
-                return
+                return str(meant)
             await asyncio.sleep(within.capped(max(pace.next(), min(told_wait(meant), LONGEST_PAUSE))))
         else:
-            return
+            return None
+    raise AssertionError("unreachable")

@@ -27,7 +27,8 @@ from sandbox.errors import (
 )
 from sandbox.faults import fault, is_conflict, is_missing, translated
 from sandbox.heartbeat import Heartbeat
-from sandbox.naming import SNAPSHOT_ID
+from sandbox.leases import new_lease
+from sandbox.naming import LEASE_END, SNAPSHOT_ID
 from sandbox.network_policy import NetworkPolicy
 from sandbox.platform_api import bounded
 from sandbox.retry import ATTEMPTS, Deadline, Pace, delay_before_retry, read_patiently, told_wait
@@ -62,7 +63,7 @@ class Wanted:
         profile: Limits, intervals and network policy.
         isolation: Who shares it; a sandbox of one run is ephemeral.
         snapshot: What it is made from.
-        labels: Labels of a new one.
+        labels: Labels of a new one, besides its lease.
         lifetime_minutes: A new one is destroyed after so many minutes at the latest; ``None`` sets no end.
         policy: Its network policy; ``None`` takes the profile's.
     """
@@ -231,12 +232,14 @@ class Lifecycle:
         """Makes a new one; ``None`` when the next reading must tell what became of it."""
         wanted = self._wanted
         single = wanted.isolation == "run"
+        stop, delete = wanted.profile.auto_stop_minutes, 0 if single else wanted.profile.auto_delete_minutes
+        lease = new_lease(wanted.isolation, auto_stop_minutes=stop, auto_delete_minutes=delete)
         params = CreateSandboxFromSnapshotParams(
             name=wanted.name,
             snapshot=wanted.snapshot.snapshot_name,
-            labels=dict(wanted.labels),
-            auto_stop_interval=wanted.profile.auto_stop_minutes,
-            auto_delete_interval=0 if single else wanted.profile.auto_delete_minutes,
+            labels={**wanted.labels, LEASE_END: lease},
+            auto_stop_interval=stop,
+            auto_delete_interval=delete,
             ttl_minutes=wanted.lifetime_minutes,
             network_block_all=self._policy.block_all,
             network_allow_list=self._policy.cidrs or None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import socket
-import time
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -19,16 +18,18 @@ ISOLATION: Final = "uom-isolation"
 OWNER: Final = "uom-owner"
 THREAD: Final = "uom-thread"
 RUN: Final = "uom-run"
+FLOW_RUN: Final = "uom-flow-run"
+"""Id of the Prefect flow run that a sandbox of one run belongs to."""
+
 LEASE_END: Final = "uom-lease-end"
+"""Seconds since the epoch; see ``sandbox.leases``."""
+
 SNAPSHOT_ID: Final = "uom-snapshot-id"
 CONNECTIONS: Final = "uom-connections"
 """``host:port`` of each database that the sandbox may reach; the local platform opens exactly these."""
 
-NO_LEASE: Final = "none"
-"""Lease of a sandbox that several runs share: its auto-stop and auto-delete intervals end it."""
-
-LEASE_MARGIN_SECONDS: Final = 900.0
-"""How much longer than its program a sandbox of one run is leased: uploads, downloads, waits for the platform."""
+LIFETIME_MARGIN_SECONDS: Final = 900.0
+"""How much longer than its program a sandbox of one run lives at most: uploads, downloads, waits for the platform."""
 
 
 def sandbox_name(
@@ -75,10 +76,10 @@ def sandbox_labels(
     owner: str,
     thread_id: str,
     run_id: str,
-    program_seconds: float,
+    flow_run_id: str | None = None,
     endpoints: Collection[Endpoint] = (),
 ) -> Mapping[str, str]:
-    """Returns the labels of a new sandbox; it carries them from the create call on.
+    """Returns the labels of a new sandbox but its lease; it carries them from the create call on.
 
     Args:
         profile: Its profile.
@@ -87,7 +88,7 @@ def sandbox_labels(
         owner: Who makes it.
         thread_id: The conversation; a label only where the sandbox belongs to it.
         run_id: The run; likewise.
-        program_seconds: Longest time of the program, for the lease.
+        flow_run_id: Its Prefect flow run; likewise.
         endpoints: Databases that it may reach.
     """
     labels = {
@@ -96,7 +97,6 @@ def sandbox_labels(
         ISOLATION: isolation.value,
         OWNER: owner,
         SNAPSHOT_ID: snapshot.snapshot_id,
-        LEASE_END: NO_LEASE,
     }
     if isolation is not Isolation.SHARED:
         labels[THREAD] = thread_id
@@ -104,5 +104,6 @@ def sandbox_labels(
         labels[CONNECTIONS] = connections_label(endpoints)
     if isolation is Isolation.RUN:
         labels[RUN] = run_id
-        labels[LEASE_END] = str(int(time.time() + program_seconds + LEASE_MARGIN_SECONDS))
+        if flow_run_id is not None:
+            labels[FLOW_RUN] = flow_run_id
     return labels

@@ -33,6 +33,7 @@ from sandbox.databases.environment import endpoints_of
 from sandbox.ending import end_run
 from sandbox.errors import SandboxError, SandboxLostError
 from sandbox.events import OUTCOME, RESULT, EventStream
+from sandbox.leases import LeaseKeeper
 from sandbox.lifecycle import Lifecycle, Wanted
 from sandbox.models import (
     Comparison,
@@ -44,7 +45,7 @@ from sandbox.models import (
     ValidationRequest,
     ValidationResult,
 )
-from sandbox.naming import LEASE_MARGIN_SECONDS, default_owner, sandbox_labels, sandbox_name
+from sandbox.naming import LIFETIME_MARGIN_SECONDS, default_owner, sandbox_labels, sandbox_name
 from sandbox.network_policy import NetworkPolicy
 from sandbox.retry import delay_before_retry, with_retries
 from sandbox.slots import Slots, slots_of
@@ -120,6 +121,7 @@ class Validation:
         self._slots: Slots | None = None
         self._repeated = False
         self._claim = Claim(self._name, *self._ids)
+        self._lease = LeaseKeeper(client, self._name)
         self._watch = Stopwatch()
         self._deadline = RunDeadline(self.request.limits)
 
@@ -153,8 +155,10 @@ class Validation:
         self._claim.take()
         if self._lifecycle is None:
             self._lifecycle = self._make_lifecycle(await self._open_databases())
+        self._lease.start()
         with self._watch.step("sandbox"):
             self._sandbox = await self._lifecycle.reconcile()
+        self._lease.uses(self._sandbox)
         return self._identity(self._sandbox)
 
     async def open_session(self) -> None:
@@ -317,6 +321,7 @@ class Validation:
         attempt, self._attempt = self._attempt, None
         self._claim.give_back()
         try:
+            await self._lease.stop()
             await end_run(attempt, sandbox, alone=self.isolation is Isolation.RUN)
         finally:
             if self._slots is not None:
@@ -373,7 +378,7 @@ class Validation:
             owner=self._owner,
             thread_id=self._ids[0],
             run_id=self._ids[1],
-            program_seconds=seconds,
+            flow_run_id=self._flow_run_id,
             endpoints=self._endpoints,
         )
         wanted = Wanted(
@@ -383,7 +388,7 @@ class Validation:
             snapshot=self._snapshot,
             labels=labels,
             # Whatever becomes of us, the platform ends what belongs to one run.
-            lifetime_minutes=int((seconds + LEASE_MARGIN_SECONDS) // 60) + 1 if single else None,
+            lifetime_minutes=int((seconds + LIFETIME_MARGIN_SECONDS) // 60) + 1 if single else None,
             policy=policy,
         )
         places = self._places()

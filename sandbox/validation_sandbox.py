@@ -31,6 +31,7 @@ from sandbox.errors import ConfigurationError, SandboxError
 from sandbox.events import EventStream, Sink
 from sandbox.faults import is_missing, translated
 from sandbox.json_text import parse_json
+from sandbox.leases import renew
 from sandbox.lifecycle import Lifecycle, Wanted
 from sandbox.models import (
     IDENTIFIER,
@@ -141,7 +142,6 @@ class ValidationSandbox:
             owner=default_owner(),
             thread_id="",
             run_id="",
-            program_seconds=0.0,
         )
         wanted = Wanted(
             name=self.profile.sandbox_name,
@@ -152,6 +152,8 @@ class ValidationSandbox:
         )
         lifecycle = Lifecycle(self._opened(), wanted, events=self._events, recoveries=self.recoveries)
         self._sandbox = await with_retries(lifecycle.reconcile, on_retry=self._note)
+        with translated("create_validation_sandbox", sandbox=self._sandbox.name):
+            await renew(self._sandbox)
         return SandboxIdentity(
             sandbox_id=self._sandbox.id,
             sandbox_name=self.profile.sandbox_name,

@@ -130,6 +130,15 @@ def parser() -> argparse.ArgumentParser:
         metavar="PROFILE[/FRAMEWORK]",
         help="which; all snapshots of the built-in ones by default",
     )
+    sweep = _command(commands, "sweep", "flows.cli.sweep", "remove the sandboxes of ours that no live run owns")
+    sweep.add_argument(
+        "--owner",
+        action="append",
+        default=[],
+        metavar="USER@HOST",
+        help="only those that this one has made; may be repeated; everybody's by default",
+    )
+    sweep.add_argument("--dry-run", action="store_true", help="tell what would be done, and do nothing")
     _command(commands, "version", "flows.cli.versions", "print versions")
     top.add_argument("--version", action=_Version, nargs=0, help="print versions, as the command does")
     return top

@@ -91,15 +91,15 @@ async def test_deployments_are_made_and_a_worker_runs_them(prefect_server: str, 
         deployments = await api.read_deployments()
         names = sorted(deployment.name for deployment in deployments)
         validations = [f"validate-{name}" for name in (*builtin_profile_names(), "requested", "translation")]
-        assert names == sorted([*validations, "warm-snapshots"])
+        assert names == sorted([*validations, "sweep-sandboxes", "warm-snapshots"])
         for deployment in deployments:
             assert deployment.description
             assert deployment.work_pool_name == POOL
             assert deployment.parameter_openapi_schema is not None
             for name, field in deployment.parameter_openapi_schema["properties"].items():
                 assert field.get("description"), f"{deployment.name}: the form does not explain {name}"
-            if deployment.name == "warm-snapshots":
-                assert [one.schedule.model_dump()["cron"] for one in deployment.schedules] == ["0 3 * * *"]
+            if cron := {"warm-snapshots": "0 3 * * *", "sweep-sandboxes": "*/10 * * * *"}.get(deployment.name):
+                assert [one.schedule.model_dump()["cron"] for one in deployment.schedules] == [cron]
                 continue
             if deployment.name == "validate-translation":
                 assert deployment.parameter_openapi_schema["required"] == ["source", "target"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any
@@ -22,6 +23,7 @@ from sandbox.errors import (
     SandboxLostError,
     WaitTimeoutError,
 )
+from sandbox.leases import LEASE_SECONDS
 from sandbox.local.control.states import SandboxState as LocalState
 from sandbox.models import ValidationResult
 from sandbox.profiles import Network, Profile
@@ -99,7 +101,8 @@ async def test_a_new_sandbox_carries_labels_and_limits_from_the_create_call(faul
     assert labels["managed-by"] == "uom-sandbox"
     assert labels["uom-profile"] == "shell"
     assert labels["uom-isolation"] == "shared"
-    assert labels["uom-lease-end"] == "none"
+    kept = int(labels["uom-lease-end"]) - time.time()
+    assert 25 * 3600 - 60 < kept <= 25 * 3600, "an hour idle, a day stopped"
     assert "@" in labels["uom-owner"]
     assert labels["code-toolbox-language"] == "python"
     assert sandbox.network_block_all
@@ -124,7 +127,7 @@ async def test_a_sandbox_of_one_run_is_ephemeral_leased_and_labelled(faulty: Fau
     assert bodies[0]["autoDestroyAt"]
     assert labels["uom-run"] == result.run_id
     assert labels["uom-thread"] == result.thread_id
-    assert int(labels["uom-lease-end"]) > 0
+    assert 0 < int(labels["uom-lease-end"]) - time.time() <= LEASE_SECONDS
 
 
 async def test_a_stopped_one_is_started_with_its_files(faulty: Faulty, profile: Profile) -> None:
