@@ -36,7 +36,7 @@ bench: $(READY) ## print the benchmark figures
 	$(BIN)/python -m tests.bench
 
 soak: $(READY) ## 500 validations with random faults of the platform
-	UOM_SOAK=500 $(BIN)/python -m pytest tests/endurance/test_soak.py -s
+	UOM_SOAK=500 UOM_HYGIENE=500 $(BIN)/python -m pytest tests/endurance/test_soak.py tests/endurance/test_client_hygiene.py -s
 
 up: $(READY) ## start the local platform and the Prefect server in the background
 	$(BIN)/uom-sandbox up
