@@ -17,7 +17,8 @@ _ANSI: Final = re.compile(
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BACKTICKS: Final = re.compile(r"`+")
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()#+!|~$:@-])")
-_TAG_OR_LINK: Final = re.compile(r"<(?=[A-Za-z/!?])|\](?=[(\[:])|!(?=\[)")
+_ADDRESS: Final = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE)
+_TAG_OR_LINK: Final = re.compile(r"(?<=<)(?=[A-Za-z/!?])|(?<=\])(?=[(\[:])|(?<=!)(?=\[)")
 _WORD_JOINER: Final = "\u2060"
 """Takes no room and shows nothing."""
 
@@ -44,8 +45,11 @@ def fenced(text: str, *, language: str = "text") -> str:
 
 
 def escaped(text: str) -> str:
-    """Returns one line of text in which markdown and HTML find nothing to interpret."""
-    line = " ".join(printable(text).split())
+    """Returns one line of text in which markdown and HTML find nothing to interpret.
+
+    An invisible character keeps addresses from becoming links that a reader would take for ours.
+    """
+    line = _ADDRESS.sub(_WORD_JOINER, " ".join(printable(text).split()))
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MARKDOWN.sub(r"\\\1", line)
 
@@ -59,19 +63,23 @@ def cell(text: str, *, characters: int) -> str:
     """Returns text for a table artifact, at most so long, a little more where it had to be made harmless.
 
     One of Prefect's UIs shows a cell as it is, the other one as markdown with HTML: there, an image would be fetched
-    from wherever the text says. An invisible character keeps tags, links and images from being any.
+    from wherever the text says. An invisible character keeps tags, links, addresses and images from being any.
     """
     shown = shortened(printable(text[: 4 * characters]), characters=characters)
     if len(text) > 4 * characters and not shown.endswith(_CUT):
         shown += _CUT
-    return _TAG_OR_LINK.sub(lambda found: found.group() + _WORD_JOINER, shown)
+    return _TAG_OR_LINK.sub(_WORD_JOINER, _ADDRESS.sub(_WORD_JOINER, shown))
 
 
 def marked(one: str, other: str) -> tuple[str, str]:
-    """Returns two texts with brackets around the part in which they differ, where they have anything in common."""
+    """Returns two texts with brackets around the words in which they differ, where they have others in common."""
     shorter = min(len(one), len(other))
     start = next((at for at in range(shorter) if one[at] != other[at]), shorter)
     end = next((at for at in range(shorter - start) if one[-1 - at] != other[-1 - at]), shorter - start)
+    while start and _in_word(one[start - 1]):
+        start -= 1
+    while end and _in_word(one[-end]):
+        end -= 1
     if start + end == 0 or one == other:
         return one, other
 
@@ -79,6 +87,10 @@ def marked(one: str, other: str) -> tuple[str, str]:
         return f"{text[:start]}⟦{text[start : len(text) - end]}⟧{text[len(text) - end :]}"
 
     return with_brackets(one), with_brackets(other)
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character in "._"
 
 
 class HeadAndTail:

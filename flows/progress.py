@@ -28,6 +28,8 @@ _LONGEST_REST: Final = 4_000
 _STEP: Final = re.compile(
     r"(?:#\d+ )?(?:\[(?:\S+ )?|Step )(?P<number>\d{1,4})/(?P<total>\d{1,4})\]?(?: : | )?(?P<what>.*)"
 )
+# A line for many files, as our own snapshots tell it.
+_BUNDLE: Final = re.compile(r"fetched (?P<count>\d{1,9}) files, the last: (?P<file>\S+)")
 _TRANSFER: Final = re.compile(r"(?:\[INFO\] )?Download(?P<kind>ing|ed) from \S+: (?P<address>\S+)")
 
 
@@ -132,6 +134,10 @@ class Progress:
         self._saw(lines=tuple(self._lines))
 
     def _read_transfer(self, line: str, *, where: str) -> bool:
+        if bundle := _BUNDLE.match(line):
+            count = int(bundle["count"])
+            self._saw(where=where, asked=count, fetched=count, file=bundle["file"][:LINE_CHARACTERS])
+            return False
         if "Download" not in line[:20]:
             return False
         found = _TRANSFER.match(line)
@@ -174,11 +180,11 @@ def progress_markdown(seen: Seen) -> str:
         if seen.lines:
             lines += [fenced("\n".join(seen.lines)), ""]
     if seen.where:
-        under_way = max(0, seen.asked - seen.fetched)
+        besides = f", {seen.asked - seen.fetched:,} asked for besides" if seen.asked > seen.fetched else ""
         lines += [
             f"## Maven fetches for {escaped(seen.where)}",
             "",
-            f"{seen.fetched:,} files came, {under_way:,} asked for besides; the last: {escaped(seen.file)}",
+            f"{seen.fetched:,} files came{besides}; the last: {escaped(seen.file)}",
             "",
         ]
     return "\n".join(lines)

@@ -88,5 +88,17 @@ def assert_harmless(markdown: str) -> None:
     for sign in NEVER:
         assert sign not in markdown
     plain = outside_fences(markdown)
-    for sign in ("<img", "<script", "](javascript", "![i]", "</td", "<!--", "\n# big", "\n===", "\n[r]:", "~~~"):
+    for sign in (
+        "<img",
+        "<script",
+        "](javascript",
+        "![i]",
+        "</td",
+        "<!--",
+        "\n# big",
+        "\n===",
+        "\n[r]:",
+        "~~~",
+        "://evil",
+    ):
         assert sign not in plain

@@ -42,6 +42,7 @@ def test_a_fence_cannot_be_ended_by_the_text(text: str) -> None:
 
 def test_escaped_text_is_one_line_of_plain_words() -> None:
     assert escaped("<script>alert(1)</script>\n# title") == "&lt;script&gt;alert\\(1\\)&lt;/script&gt; \\# title"
+    assert escaped("see https://x.org and www.x.org") == "see https\\:\u2060//x.org and www\u2060.x.org"
     assert escaped("a | b") == "a \\| b"
     assert escaped("[x](javascript:y)") == "\\[x\\]\\(javascript\\:y\\)"
 
@@ -75,6 +76,7 @@ def test_a_cell_is_read_as_it_is_and_interpreted_nowhere() -> None:
     assert cell("a < b && c > d", characters=50) == "a < b && c > d"
     assert cell("List<String> x[0](y)", characters=50) == "List<\u2060String> x[0]\u2060(y)"
     assert cell("![i](u) [a][b] [r]: u", characters=50) == "!\u2060[i]\u2060(u) [a]\u2060[b] [r]\u2060: u"
+    assert cell("http://x WWW.x", characters=50) == "http:\u2060//x WWW\u2060.x"
     assert cell("y" * 1000, characters=10) == "y" * 9 + "…"
     assert cell("\x1b[31m" * 1000 + "end", characters=10).endswith("…")
 
@@ -82,9 +84,12 @@ def test_a_cell_is_read_as_it_is_and_interpreted_nowhere() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "both"),
     [
-        ("2026-01-05", "2026-01-06", ("2026-01-0⟦5⟧", "2026-01-0⟦6⟧")),
-        ("abc", "abxc", ("ab⟦⟧c", "ab⟦x⟧c")),
-        ("aa", "aaa", ("aa⟦⟧", "aa⟦a⟧")),
+        ("2026-01-05", "2026-01-06", ("2026-01-⟦05⟧", "2026-01-⟦06⟧")),
+        ('"a b c"', '"a x y c"', ('"a ⟦b⟧ c"', '"a ⟦x y⟧ c"')),
+        ("a b", "a b b", ("a ⟦b⟧", "a ⟦b b⟧")),
+        ('{"total": 1.5}', '{"total": 1.85}', ('{"total": ⟦1.5⟧}', '{"total": ⟦1.85⟧}')),
+        ("1.5", "1.85", ("1.5", "1.85")),
+        ("aa", "aaa", ("aa", "aaa")),
         ("1", "2", ("1", "2")),
         ("same", "same", ("same", "same")),
     ],

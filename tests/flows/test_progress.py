@@ -93,6 +93,13 @@ async def test_the_files_that_maven_fetches(shown: Shown) -> None:
     assert "1 files came, 1 asked for besides; the last: b\\-2.jar" in shown[-1]
 
 
+async def test_the_files_that_a_snapshot_fetches(shown: Shown) -> None:
+    sink = progress()
+    sink(build("[5/7] RUN <<'MAKE'\nfetched 25 files, the last: a-1.jar\nfetched 1050 files, the last: b-2.jar\n"))
+    sink.close()
+    assert "## Maven fetches for the snapshot\n\n1,050 files came; the last: b\\-2.jar\n" in shown[-1]
+
+
 async def test_what_a_program_prints_is_no_progress(shown: Shown) -> None:
     sink = progress()
     text = "Downloading from central: https://repo.example/x.jar\n[1/2] RUN x\n"
