@@ -197,7 +197,7 @@ async def validate(
         no_output_seconds: Silence after which a phase ends as stalled.
         output_bytes: Bytes a phase may print.
         result_bytes: Largest result file in bytes.
-        platform_seconds: How long the platform may keep the run waiting by not answering; 60 by default.
+        platform_seconds: How long the platform may keep the run waiting by not answering; 40 by default.
         result: Whether the program must leave a result file.
         expected: JSON value that the result must equal.
         isolation: Who shares the sandbox; empty takes the profile's.

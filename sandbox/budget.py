@@ -19,7 +19,7 @@ from sandbox.models import RunLimits
 from sandbox.platform_api import REQUEST_SECONDS, bounded
 from sandbox.retry import Deadline, Pace, told_wait
 
-PLATFORM_SECONDS: Final = 60.0
+PLATFORM_SECONDS: Final = 40.0
 """How long the platform may keep one run waiting, altogether, unless the request says otherwise."""
 
 ANSWER_SECONDS: Final = 10.0
@@ -30,6 +30,9 @@ TRANSFER_SECONDS: Final = 300.0
 
 CLOSE_SECONDS: Final = 28.0
 """Longest clean-up of a run, whatever the platform answers."""
+
+CLOSE_UNREACHED_SECONDS: Final = 5.0
+"""The same when the platform has used up its time already: the leases end what is left."""
 
 GATEWAY_SECONDS: Final = 3.0
 """How long a toolbox may be unreachable behind its proxy before the sandbox counts as lost."""
@@ -101,6 +104,10 @@ class RunDeadline:
         """Whether the time of a phase is taken from what its successors have."""
         self._program_seconds = limits.total_seconds
         self._spent = 0.0
+
+    def closing(self) -> Deadline:
+        """Returns the deadline of the clean-up, which begins now."""
+        return Deadline(CLOSE_UNREACHED_SECONDS if self.platform.expired else CLOSE_SECONDS)
 
     def begin(self) -> None:
         """The first phase begins, or begins again in another sandbox: the program has all its time."""

@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from sandbox.abandoned import end_abandoned_sessions
-from sandbox.budget import CLOSE_SECONDS
 from sandbox.deletion import delete_sandbox
 from sandbox.retry import Deadline
 
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
     from sandbox.attempt import Attempt
 
 
-async def end_run(attempt: Attempt | None, sandbox: AsyncSandbox | None, *, alone: bool) -> None:
-    """Ends whatever runs and deletes its session, within ``CLOSE_SECONDS`` whatever the platform answers.
+async def end_run(attempt: Attempt | None, sandbox: AsyncSandbox | None, *, alone: bool, within: Deadline) -> None:
+    """Ends whatever runs and deletes its session; faults are logged.
 
     A sandbox of one run is deleted, and so is one whose disk is full.
 
@@ -25,8 +24,8 @@ async def end_run(attempt: Attempt | None, sandbox: AsyncSandbox | None, *, alon
         attempt: What ran last, if anything did.
         sandbox: Where, if there is one.
         alone: Whether the sandbox belongs to the run alone.
+        within: Until when, whatever the platform answers.
     """
-    within = Deadline(CLOSE_SECONDS)
     if attempt is not None and alone:
         await attempt.forget()
     elif attempt is not None:

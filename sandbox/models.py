@@ -92,7 +92,7 @@ class RunLimits(Model):
         default=None, description="Largest result file in bytes."
     )
     platform_seconds: Annotated[float, Field(gt=0, le=240)] | None = Field(
-        default=None, description="Seconds the platform may keep the run waiting by not answering; 60 by default."
+        default=None, description="Seconds the platform may keep the run waiting by not answering; 40 by default."
     )
 
 

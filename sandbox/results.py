@@ -102,6 +102,8 @@ async def read_result(
     found = entries.get(name)
     path = f"{workspace.results}/{name}"
     if found is None:
+        if (await read_status(sandbox, workspace, phase, platform=platform)).result_kind == "link":
+            return Reading(problem=_invalid("the results directory is a symbolic link"))
         return Reading(
             problem=Verdict(Outcome.RESULT_MISSING, "The program left no result file."), unexpected=unexpected
         )

@@ -322,7 +322,7 @@ class Validation:
         self._claim.give_back()
         try:
             await self._lease.stop()
-            await end_run(attempt, sandbox, alone=self.isolation is Isolation.RUN)
+            await end_run(attempt, sandbox, alone=self.isolation is Isolation.RUN, within=self._deadline.closing())
         finally:
             if self._slots is not None:
                 self._slots.give_back()

@@ -11,7 +11,6 @@ import pytest
 from daytona import AsyncDaytona
 
 import sandbox.budget as budget
-import sandbox.ending as ending
 import sandbox.session as session
 from sandbox.budget import Allowance, RunDeadline
 from sandbox.errors import PlatformUnavailableError
@@ -81,7 +80,7 @@ async def test_an_end_that_cannot_be_confirmed_is_named(
     faulty: Faulty, monkeypatch: pytest.MonkeyPatch, harm: Harm, reason: str
 ) -> None:
     monkeypatch.setattr(session, "KILL_SECONDS", 1.0)
-    monkeypatch.setattr(ending, "CLOSE_SECONDS", 1.0)
+    monkeypatch.setattr(budget, "CLOSE_SECONDS", 1.0)
     profile = shell_profile("echo begun; sleep 30", type="unended-sandbox")
     assert (await validate(faulty.daytona, shell_profile("true", type="unended-sandbox"))).passed
     faulty.proxy.harms = [harm]
@@ -100,7 +99,7 @@ async def test_an_end_that_cannot_be_confirmed_is_named(
 async def test_a_close_that_reaches_nobody_ends(
     faulty: Faulty, monkeypatch: pytest.MonkeyPatch, isolation: str, harm: dict[str, object]
 ) -> None:
-    monkeypatch.setattr(ending, "CLOSE_SECONDS", 1.0)
+    monkeypatch.setattr(budget, "CLOSE_SECONDS", 1.0)
     profile = shell_profile("echo begun; sleep 30", type="unreached-sandbox")
     sink = Recorded()
     async with asyncio.timeout(60):

@@ -114,6 +114,21 @@ async def test_standard_input_is_empty_or_what_was_given_to_the_last_phase(dayto
         ("exit 127", 127, Outcome.RUNTIME_ERROR),
         ("nosuchtool --version", 127, Outcome.TOOL_MISSING),
         ("exec nosuchtool", 127, Outcome.TOOL_MISSING),
+        ("exec /tmp", 126, Outcome.TOOL_MISSING),
+        ("/tmp", 126, Outcome.TOOL_MISSING),
+        ("exit 255", 255, Outcome.RUNTIME_ERROR),
+        ("set -u; echo $nothing", 2, Outcome.RUNTIME_ERROR),
+        ('eval "echo \'unclosed"', 2, Outcome.RUNTIME_ERROR),
+        ("cat <<END\ntext\nEND\nexit 5", 5, Outcome.RUNTIME_ERROR),
+        ("cat <<END; exit 6\nnever closed", 6, Outcome.RUNTIME_ERROR),
+        ("trap 'exit 44' TERM; kill -TERM $$", 44, Outcome.RUNTIME_ERROR),
+        ("sh -c 'kill -SEGV $$'", 139, Outcome.RUNTIME_ERROR),
+        ("kill -PIPE $$", 141, Outcome.RUNTIME_ERROR),
+        ("kill -9 $PPID; sleep 60", 137, Outcome.RUNTIME_ERROR),
+        ("kill -9 0", 137, Outcome.RUNTIME_ERROR),
+        ("sleep 60 & exit 11", 11, Outcome.RUNTIME_ERROR),
+        ("setsid sleep 60 & exec 1>&- 2>&-; exit 12", 12, Outcome.RUNTIME_ERROR),
+        ("setsid sleep 60 & kill -9 $$", 137, Outcome.RUNTIME_ERROR),
         (": > tool; ./tool", 126, Outcome.TOOL_MISSING),
         ("echo 'java.lang.OutOfMemoryError: Java heap space' >&2; exit 1", 1, Outcome.MEMORY_EXCEEDED),
     ],
@@ -124,7 +139,7 @@ async def test_exit_codes_are_true_and_the_next_run_works(
     result = await validate(daytona, shell_profile(command, "echo never"))
     assert result.outcome is outcome, result
     assert [phase.exit_code for phase in result.phases] == [code]
-    assert result.phases[0].signal == (code - 128 if code > 128 else None)
+    assert result.phases[0].signal == (code - 128 if 128 < code < 193 else None)
     assert (await validate(daytona, shell_profile("true"))).passed
 
 
@@ -170,6 +185,12 @@ async def test_a_silent_program_is_stalled_when_silence_is_limited(daytona: Asyn
     result = await validate(daytona, profile, limits=RunLimits(no_output_seconds=0.4))
     assert result.outcome is Outcome.STALLED, result
     assert result.phases[0].stdout.text == "hello\n"
+
+
+async def test_a_program_that_prints_now_and_then_is_not_stalled(daytona: AsyncDaytona) -> None:
+    profile = shell_profile("for word in a b c d; do printf $word; sleep 0.7; done")
+    result = await validate(daytona, profile, limits=RunLimits(no_output_seconds=2))
+    assert result.outcome is Outcome.PASSED, result
 
 
 async def test_a_flood_is_cut_and_what_was_printed_is_kept(daytona: AsyncDaytona) -> None:
