@@ -155,6 +155,7 @@ async def insist(
     began = time.monotonic()
     pace = Pace(0.01, longest=2.0)
     failed = 0
+    told: SandboxError | None = None
     with ExitStack() as held:
         while True:
             try:
@@ -168,9 +169,12 @@ async def insist(
                     held.enter_context(within.held_up(began))
                 if failed == tries or not _passes(meant, error, time.monotonic() - began):
                     raise meant from error
-                if within.expired:
-                    raise _worn_out(meant, within) from error
-            await asyncio.sleep(within.capped(max(pace.next(), told_wait(meant))))
+                # A last try that was cut short says less than the one before it.
+                told = meant if told is None or not (within.expired and isinstance(error, TimeoutError)) else told
+                pause = max(pace.next(), told_wait(meant))
+                if within.remaining <= pause:
+                    raise _worn_out(told, within) from error
+            await asyncio.sleep(pause)
 
 
 def _passes(meant: SandboxError, error: Exception, elapsed: float) -> bool:
