@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,6 +15,7 @@ from daytona_api_client_async import SnapshotState
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import sandbox.heartbeat as heartbeat
 import sandbox.retry as retry
 import sandbox.snapshots as snapshots
 from sandbox.errors import BadRequestError, CapacityError, SandboxError, SnapshotBuildError, WaitTimeoutError
@@ -86,6 +89,17 @@ async def test_a_state_that_stays_for_ever_is_told(
     assert caught.value.sandbox == NAME
     assert faulty.proxy.count(f"{CREATE}|DELETE") == 0
     assert "HTTP response" not in str(caught.value)
+
+
+async def test_a_wait_says_what_it_waits_for_and_how_long(
+    faulty: Faulty, built: Snapshot, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(heartbeat, "INTERVAL_SECONDS", 0.02)
+    show(faulty, built.id, "pulling", reads=6)
+    with caplog.at_level(logging.INFO, logger=heartbeat.__name__):
+        await ensure(faulty)
+    lines = [record.getMessage() for record in caplog.records if record.name == heartbeat.__name__]
+    assert len([line for line in lines if re.fullmatch(rf"snapshot {NAME}: pulling \(\d+ s of 60 s\)", line)]) >= 3
 
 
 @pytest.mark.parametrize("word", words(Action.REMOVE))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import re
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +15,12 @@ from daytona import AsyncDaytona, AsyncSandbox, SandboxState
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import sandbox.heartbeat as heartbeat
 import sandbox.lifecycle as lifecycle
 import sandbox.retry as retry
 from sandbox.errors import CapacityError, SandboxError, WaitTimeoutError
 from sandbox.events import SANDBOX_STATE, EventStream
+from sandbox.local.faults import Fault
 from sandbox.local.forced_states import ForcedState
 from sandbox.models import SandboxIdentity, ValidationRequest
 from sandbox.sandbox_states import STATES, Action, Row, sandbox_state
@@ -147,6 +152,27 @@ async def test_a_removal_without_end_is_told(faulty: Faulty, box: AsyncSandbox) 
     assert faulty.proxy.count("POST /api/sandbox$|DELETE") == 0
 
 
+async def test_a_wait_says_what_it_waits_for_and_how_long(
+    faulty: Faulty, box: AsyncSandbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(heartbeat, "INTERVAL_SECONDS", 0.02)
+    show(faulty, box.id, "restoring", reads=6)
+    with caplog.at_level(logging.INFO, logger=heartbeat.__name__):
+        await reconcile(faulty)
+    lines = [record.getMessage() for record in caplog.records if record.name == heartbeat.__name__]
+    assert len([line for line in lines if re.fullmatch(rf"sandbox {NAME}: restoring \(\d+ s of 3600 s\)", line)]) >= 3
+
+
+async def test_a_wait_reads_no_sooner_than_the_platform_asks(faulty: Faulty, box: AsyncSandbox) -> None:
+    show(faulty, box.id, "starting", reads=3)
+    busy = Fault(kind="fail", path="/api/sandbox/[^/]+", status=429, after=2, headers={"retry-after-x": "0.4"})
+    faulty.platform.faults.add(busy)
+    begun = time.monotonic()
+    assert (await reconcile(faulty)).identity.sandbox_id == box.id
+    assert time.monotonic() - begun >= 0.4
+    assert busy.struck.is_set()
+
+
 @pytest.mark.parametrize("word", words(Action.START))
 async def test_one_at_rest_is_started(faulty: Faulty, box: AsyncSandbox, word: str) -> None:
     await box.stop()
@@ -209,6 +235,7 @@ _histories = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=_histories, recoverable=st.booleans(), by_name=st.booleans())
 async def test_any_history_of_states_ends_with_one_started_sandbox_or_a_fault_with_a_name(
