@@ -315,26 +315,32 @@ async def _close(validation: Validation) -> None:
 
 async def _phases_and_results(running: Running, profile: str) -> None:
     """Runs the phases up to the first that fails; once more from the first when the sandbox is lost meanwhile."""
+    again = False
     while True:
         try:
             for phase in running.validation.phases:
-                if (await _run_phase(running, phase, profile)).outcome is not Outcome.PASSED:
+                if (await _run_phase(running, phase, profile, again=again)).outcome is not Outcome.PASSED:
                     break
             await collect_results(profile)
         except SandboxLostError as error:
             if not await running.validation.begin_again(error):
                 raise
+            again = True
         else:
             return
 
 
-async def _run_phase(running: Running, phase: Phase, profile: str) -> PhaseResult:
+async def _run_phase(running: Running, phase: Phase, profile: str, *, again: bool) -> PhaseResult:
+    execute, stream = execute_session, stream_logs
+    if again:
+        execute = execute.with_options(task_run_name="execute_session-{phase}-again")
+        stream = stream.with_options(task_run_name="stream_logs-{phase}-again")
     running.started.clear()
     try:
         async with asyncio.TaskGroup() as group:
-            execution = group.create_task(execute_session(phase.name, profile))
+            execution = group.create_task(execute(phase.name, profile))
             await running.started.wait()
-            group.create_task(stream_logs(phase.name, profile))
+            group.create_task(stream(phase.name, profile))
     except BaseExceptionGroup as faults:
         # Both tasks of a phase fail when its sandbox is lost; one of the faults tells it.
         ours = [fault for fault in faults.exceptions if isinstance(fault, SandboxError)]

@@ -32,6 +32,7 @@ from sandbox.connection import Credentials, client
 from sandbox.errors import AuthenticationError, ConfigurationError, PlatformUnavailableError
 from sandbox.events import Event
 from sandbox.models import Isolation, Outcome, ValidationRequest, ValidationResult
+from sandbox.naming import sandbox_name
 from sandbox.profiles import builtin_profile
 from tests.conftest import send_what_waits
 
@@ -246,6 +247,39 @@ async def test_a_platform_that_cannot_be_reached_is_tried_five_times(monkeypatch
         with pytest.raises(PlatformUnavailableError):
             await validate(python("print(1)"), credentials=down)
     assert calls == 5
+    await asyncio.to_thread(send_what_waits)
+    async with asyncio.timeout(60), get_client() as api:
+        of_the_run = FlowRunFilter(id=FlowRunFilterId(any_=[(await newest_run(api)).id]))
+        while True:
+            tasks = await api.read_task_runs(flow_run_filter=of_the_run)
+            if [(task.name, task.run_count) for task in tasks] == [("ensure_snapshot-python", 5)]:
+                break
+            await asyncio.sleep(0.2)
+
+
+async def test_phases_that_are_repeated_say_so(credentials: Credentials) -> None:
+    deleted = False
+
+    async def delete_the_sandbox(event: Event) -> None:
+        nonlocal deleted
+        if event["type"].endswith("_stdout") and not deleted:
+            deleted = True
+            async with client(credentials) as daytona:
+                await daytona.delete(await daytona.get(name))
+
+    request = python("import time\nprint('on', flush=True)\ntime.sleep(2)", isolation="run").identified()
+    assert request.thread_id is not None
+    assert request.run_id is not None
+    name = sandbox_name(
+        builtin_profile("python"), isolation=Isolation.RUN, thread_id=request.thread_id, run_id=request.run_id
+    )
+    result = await validate(request, on_event=delete_the_sandbox, credentials=credentials)
+    assert result.passed, result
+    assert deleted
+    assert result.flow_run_id is not None
+    again = ("execute_session-build-again", "stream_logs-build-again", "execute_session-run-again", "stream_logs-run")
+    stored = await everything_stored(UUID(result.flow_run_id), tasks_named=again)
+    assert "## Recovered on the way" in stored
 
 
 async def test_a_wrong_request_names_the_field_and_starts_no_run(credentials: Credentials) -> None:
