@@ -14,7 +14,7 @@ import sandbox.heartbeat as heartbeat
 import sandbox.lifecycle as lifecycle
 import sandbox.retry as retry
 import sandbox.snapshots as snapshots
-from sandbox.budget import CLOSE_SECONDS, PLATFORM_SECONDS
+from sandbox.budget import CLOSE_SECONDS, CLOSE_UNREACHED_SECONDS, PLATFORM_SECONDS
 from sandbox.local.faults import Fault
 from sandbox.platform_api import REQUEST_SECONDS
 from sandbox.profiles import Profile
@@ -98,7 +98,7 @@ def test_how_long_each_step_lasts() -> None:
         [OPENINGS],
         [],
         [PLATFORM_SECONDS],
-        [CLOSE_SECONDS],
+        [CLOSE_SECONDS, CLOSE_UNREACHED_SECONDS],
         [QUEUE_SECONDS],
     ]
     assert numbers(SECTION.split("\n\n")[-1])[0] == heartbeat.INTERVAL_SECONDS
