@@ -14,6 +14,8 @@ from flows.background import Sender
 logger = logging.getLogger(__name__)
 
 WAITING_ARTIFACTS: Final = 500
+FAILED_TRIES: Final = 3
+"""An artifact that could not be sent so often is given up."""
 
 Render = Callable[[], Any]
 
@@ -34,7 +36,7 @@ class Artifact:
         self.description = description
         self.flow_run_id = flow_run_id
         self.id: str | None = None
-        self.failed = False
+        self.failures = 0
         self.render: Render | None = None
 
 
@@ -57,7 +59,7 @@ class Publisher(Sender):
         """
         with self._condition:
             artifact.render = render
-            if artifact in self._artifacts or artifact.failed:
+            if artifact in self._artifacts or artifact.failures >= FAILED_TRIES:
                 return
             if len(self._waiting) >= WAITING_ARTIFACTS:
                 logger.warning("the artifact %s is left out: %d others wait", artifact.key, len(self._waiting))
@@ -90,7 +92,7 @@ class Publisher(Sender):
             else:
                 client.request("PATCH", "/artifacts/{id}", path_params={"id": artifact.id}, json={"data": data})
         except Exception:
-            artifact.failed = True
+            artifact.failures += 1
             raise
 
 

@@ -10,20 +10,24 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
+import httpx
 import pytest
 from prefect import flow
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 from prefect.client.schemas.objects import Artifact as Stored
 from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from flows import validate
 from flows.artifact_keys import artifact_key
 from flows.artifacts import publish_verdict
 from flows.console import Console, console_markdown
 from flows.prefect_connection import prefect_api
-from flows.publisher import PUBLISHER, Artifact, Publisher
+from flows.publisher import FAILED_TRIES, PUBLISHER, Artifact, Publisher
+from sandbox.connection import Credentials
 from sandbox.events import Event
+from sandbox.models import Outcome, ValidationRequest
 from tests.flows.hostile import verdict
 
 
@@ -146,11 +150,63 @@ async def test_trouble_with_artifacts_is_a_warning(caplog: pytest.LogCaptureFixt
     publisher = Publisher()
     artifact = Artifact(key="validation-x", type="markdown", description="d", flow_run_id=uuid4())
     with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}), caplog.at_level(logging.WARNING):
-        publisher.publish(artifact, lambda: "data")
-        assert await asyncio.to_thread(publisher.flush, 30)
-    assert "an artifact could not be sent" in caplog.text
-    publisher.publish(artifact, lambda: pytest.fail("a failed artifact is not tried again"))
+        for _ in range(FAILED_TRIES):
+            publisher.publish(artifact, lambda: "data")
+            assert await asyncio.to_thread(publisher.flush, 30)
+    assert caplog.text.count("an artifact could not be sent") == FAILED_TRIES
+    publisher.publish(artifact, lambda: pytest.fail("it has been given up"))
     assert await asyncio.to_thread(publisher.flush, 5)
+
+
+class Refusing:
+    """Requests for artifacts that the server answers so, the next ones or all."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, status: int, times: int | None = None) -> None:
+        self.refused = 0
+        original = SyncPrefectClient.request
+
+        def request(client: SyncPrefectClient, method: Any, path: Any, *arguments: Any, **more: Any) -> Any:
+            if not path.startswith("/artifacts/") or (times is not None and self.refused >= times):
+                return original(client, method, path, *arguments, **more)
+            self.refused += 1
+            made = httpx.Request(method, f"http://server{path}")
+            raise httpx.HTTPStatusError("refused", request=made, response=httpx.Response(status, request=made))
+
+        monkeypatch.setattr(SyncPrefectClient, "request", request)
+
+
+async def test_an_update_that_failed_once_does_not_keep_the_last_one_away(
+    prefect_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with prefect_api():
+        run_id = await publishing(1)
+        artifact = Artifact(key="validation-console-y", type="markdown", description="d", flow_run_id=run_id)
+        PUBLISHER.publish(artifact, lambda: "first")
+        await stored(run_id)
+        refusing = Refusing(monkeypatch, status=503, times=1)
+        PUBLISHER.publish(artifact, lambda: "second")
+        assert (await stored(run_id))["validation-console-y"].data == "first"
+        PUBLISHER.publish(artifact, lambda: "complete")
+    assert (await stored(run_id))["validation-console-y"].data == "complete"
+    assert refusing.refused == 1
+
+
+async def test_a_run_is_the_same_where_artifacts_are_refused(
+    prefect_server: str,
+    credentials: Credentials,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refusing = Refusing(monkeypatch, status=413)
+    source = "import os; print('out'); open(os.environ['UOM_RESULT_FILE'], 'w').write('[1]')"
+    request = ValidationRequest(profile="python", files={"main.py": source}, expected=[2])
+    async with prefect_api():
+        result = await validate(request, credentials=credentials)
+        assert result.outcome is Outcome.MISMATCH
+        assert result.phases[-1].stdout.text == "out\n"
+        assert await stored(UUID(result.flow_run_id)) == {}
+    assert refusing.refused >= 4
+    assert "an artifact could not be sent" in caplog.text
 
 
 async def test_content_that_cannot_be_made_fails_alone(prefect_server: str, caplog: pytest.LogCaptureFixture) -> None:
