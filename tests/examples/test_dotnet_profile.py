@@ -203,3 +203,21 @@ async def test_several_projects_without_a_chosen_one_are_refused_with_their_name
     (found,) = result.diagnostics
     assert "./a/A.csproj ./b/B.csproj" in found.message
     assert printed(await dotnet(workbench, files, entry_point="b/B.csproj")) == "b\n"
+
+
+async def test_a_compiler_server_that_stays_holds_nothing_up_and_is_gone(workbench: Workbench) -> None:
+    source = """
+    using System.Diagnostics;
+    var places = new EnumerationOptions { RecurseSubdirectories = true, IgnoreInaccessible = true };
+    var host = File.ResolveLinkTarget("/proc/self/exe", true)!.FullName;
+    var server = Directory.GetFiles(Path.GetDirectoryName(host)!, "VBCSCompiler.dll", places).First();
+    Process.Start(new ProcessStartInfo(host, ["exec", server, "-pipename:stays"]) { UseShellExecute = false });
+    Thread.Sleep(1000);
+    Console.WriteLine(Process.GetProcesses().Any(one => File.ReadAllText($"/proc/{one.Id}/cmdline").Contains("stays")));
+    """
+    result = await dotnet(workbench, {"Program.cs": source}, isolation="shared")
+    assert printed(result) == "True\n"
+    assert result.phases[-1].seconds < 30, "the server would stay for ten minutes"
+    assert result.sandbox is not None
+    sandbox = await workbench.client.get(result.sandbox.sandbox_name)
+    assert (await sandbox.process.exec("pgrep -f '[p]ipename:stays'; true")).result == ""
