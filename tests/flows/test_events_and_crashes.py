@@ -22,7 +22,7 @@ from prefect.deployments import arun_deployment
 from prefect.events import emit_event
 
 from flows import prefect_api, validate
-from flows.crash_detection import NAME, automation, ensure_automation
+from flows.crash_detection import HEARTBEAT, NAME, automation, ensure_automation
 from sandbox.connection import Credentials, client
 from sandbox.models import ValidationRequest
 from tests.conftest import send_what_waits
@@ -50,6 +50,16 @@ async def until_refused(api: PrefectClient, run_id: uuid.UUID) -> None:
                 if str(run_id) in str(event["related"]) and "terminal state" in str(event["payload"]):
                     return
             await asyncio.sleep(0.5)
+
+
+async def first_heartbeat(api: PrefectClient, run_id: uuid.UUID) -> None:
+    """Waits until the server has heard of a run: before that, nothing tells that it has died."""
+    about = {"event": {"name": [HEARTBEAT]}, "resource": {"id": [f"prefect.flow-run.{run_id}"]}}
+    async with asyncio.timeout(60):
+        while True:
+            if (await api.request("POST", "/events/filter", json={"filter": about, "limit": 1})).json()["events"]:
+                return
+            await asyncio.sleep(0.2)
 
 
 def processes_with(text: str) -> list[int]:
@@ -99,7 +109,7 @@ async def test_an_event_starts_a_run_and_one_whose_process_is_killed_ends(
                 while run.state is None or not run.state.is_running():
                     await asyncio.sleep(0.2)
                     run = await api.read_flow_run(run.id)
-            await asyncio.sleep(1)  # the first heartbeat leaves
+            await first_heartbeat(api, run.id)
             for pid in processes_with(marker):
                 os.kill(pid, signal.SIGKILL)
             async with asyncio.timeout(90):
