@@ -33,8 +33,19 @@ def result_feedback(result: ValidationResult, *, budget_chars: int) -> str:
     """
     if budget_chars < SMALLEST_BUDGET:
         raise ValueError(f"budget_chars must be at least {SMALLEST_BUDGET}, not {budget_chars}")
-    lines = [_cut(f"{result.outcome.value}: {result.message}", budget_chars // 2)]
-    room = budget_chars - len(lines[0])
+    return feedback_within(result, headline=f"{result.outcome.value}: {result.message}", room=budget_chars)
+
+
+def feedback_within(result: ValidationResult, *, headline: str, room: int) -> str:
+    """Returns the same behind a headline of the caller's, for a text that has more than one verdict.
+
+    Args:
+        result: The verdict.
+        headline: The first line, which takes at most half of the room.
+        room: The longest text, in characters; enough for a few words.
+    """
+    lines = [_cut(headline, room // 2)]
+    room -= len(lines[0])
     output = () if result.passed else _output(result)
     for block in (_findings(result, int(room * FINDINGS_SHARE) if output else room), _differences(result)):
         for line in block:

@@ -11,7 +11,7 @@ from sandbox.comparison.report import comparison_feedback, comparison_lines
 from sandbox.comparison.rules import STRICT, ComparisonRules
 from sandbox.comparison.verdicts import QueryStatus, QueryVerdict, ResultsComparison, TranslationOutcome
 from sandbox.errors import ConfigurationError
-from sandbox.feedback import SMALLEST_BUDGET, finding_line
+from sandbox.feedback import SMALLEST_BUDGET, feedback_within, finding_line
 from sandbox.models import (
     Isolation,
     Model,
@@ -78,23 +78,14 @@ class TranslationResult(Model):
             raise ValueError(f"budget_chars must be at least {SMALLEST_BUDGET}, not {budget_chars}")
         if self.comparison is not None:
             return comparison_feedback(self.comparison, budget_chars=budget_chars)
-        lines = [self.message]
-        for side, result in (("source", self.source), ("target", self.target)):
-            if not _has_result(result):
-                lines += side_lines(side, result)[1:]
-        kept: list[str] = []
-        used = 0
-        note = "… more is left out"
-        for index, line in enumerate(lines):
-            room = budget_chars - used - (0 if index == len(lines) - 1 else len(note) + 1)
-            if len(line) + 1 > room:
-                if room > 40:
-                    kept.append(f"{line[: room - 2]}…")
-                kept.append(note)
-                break
-            kept.append(line)
-            used += len(line) + 1
-        return "\n".join(kept)[:budget_chars]
+        failed = [(side, result) for side, result in _sides(self.source, self.target) if not _has_result(result)]
+        texts: list[str] = []
+        room = budget_chars
+        for index, (side, result) in enumerate(failed):
+            headline = f"The {side} {_failure(result)}"
+            texts.append(feedback_within(result, headline=headline, room=room // (len(failed) - index) - index))
+            room -= len(texts[-1])
+        return "\n".join(texts)
 
 
 def sides_of(source: ValidationRequest, target: ValidationRequest) -> tuple[ValidationRequest, ValidationRequest]:

@@ -1,41 +1,71 @@
-"""A LangGraph stream writer is an event sink as it is: the graph's front end sees the program's output live."""
+"""Real LangGraph graphs: events in the graph's stream, the verdict in its state."""
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
 from typing import Any, TypedDict
 
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import StreamWriter
 
 from flows import validate
+from flows.langgraph import translation_node, validation_node
 from sandbox.connection import Credentials
-from sandbox.models import ValidationRequest
+from sandbox.errors import ConfigurationError
+from sandbox.events import (
+    DOTNET_SANDBOX_COMMAND_EXECUTION_STDERR,
+    DOTNET_SANDBOX_COMMAND_EXECUTION_STDOUT,
+    DOTNET_SANDBOX_SNAPSHOT_CREATION,
+    JAVA_SANDBOX_COMMAND_EXECUTION_STDERR,
+    JAVA_SANDBOX_COMMAND_EXECUTION_STDOUT,
+    JAVA_SANDBOX_SNAPSHOT_CREATION,
+    OUTCOME,
+)
+from sandbox.models import ValidationRequest, ValidationResult
+from sandbox.profiles import builtin_profile
+from sandbox.translation import TranslationResult
+from tests.examples.workbench import Workbench
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "langgraph" / "repair.py"
 
 
-class Conversation(TypedDict):
+class Conversation(TypedDict, total=False):
     source: str
     outcome: str
+    feedback: str
+    verdict: dict[str, Any]
 
 
-async def test_a_graph_streams_the_output_of_a_validation(prefect_server: str, credentials: Credentials) -> None:
-    async def check(state: Conversation, writer: StreamWriter) -> dict[str, str]:
-        request = ValidationRequest(profile="python", files={"main.py": state["source"]})
-        result = await validate(request, on_event=writer, credentials=credentials)
-        return {"outcome": result.outcome.value}
+def request_of(state: Conversation) -> ValidationRequest:
+    return ValidationRequest(profile="python", files={"main.py": state["source"]})
 
+
+def graph_of(node: Any, **options: Any) -> Any:
     graph = StateGraph(Conversation)
-    graph.add_node("check", check)
+    graph.add_node("check", node)
     graph.add_edge(START, "check")
     graph.add_edge("check", END)
-    source = "import sys\nprint('to stdout')\nprint('to stderr', file=sys.stderr)\n"
+    return graph.compile(**options)
 
+
+def text_of(streamed: list[Any], type_: str) -> str:
+    """Output comes in pieces of any size."""
+    return "".join(chunk["data"] for chunk in streamed if chunk["type"] == type_)
+
+
+async def test_a_stream_writer_is_a_sink_as_it_is(prefect_server: str, credentials: Credentials) -> None:
+    async def check(state: Conversation, writer: StreamWriter) -> dict[str, str]:
+        result = await validate(request_of(state), on_event=writer, credentials=credentials)
+        return {"outcome": result.outcome.value}
+
+    source = "import sys\nprint('to stdout')\nprint('to stderr', file=sys.stderr)\n"
     chunks: list[tuple[str, Any]] = [
         (mode, chunk)
-        async for mode, chunk in graph.compile().astream(
-            Conversation(source=source, outcome=""), stream_mode=["custom", "updates"]
-        )
+        async for mode, chunk in graph_of(check).astream(Conversation(source=source), stream_mode=["custom", "updates"])
     ]
-
     streamed = [chunk for mode, chunk in chunks if mode == "custom"]
     assert text_of(streamed, "python_sandbox_command_execution_stdout") == "to stdout\n"
     assert text_of(streamed, "python_sandbox_command_execution_stderr") == "to stderr\n"
@@ -43,6 +73,88 @@ async def test_a_graph_streams_the_output_of_a_validation(prefect_server: str, c
     assert chunks[-1] == ("updates", {"check": {"outcome": "passed"}})
 
 
-def text_of(streamed: list[Any], type_: str) -> str:
-    """Output comes in pieces of any size."""
-    return "".join(chunk["data"] for chunk in streamed if chunk["type"] == type_)
+async def test_a_node_belongs_to_the_graphs_thread_and_its_verdict_survives_a_checkpoint(
+    prefect_server: str, credentials: Credentials
+) -> None:
+    graph = graph_of(
+        validation_node(request_of, feedback_chars=300, credentials=credentials), checkpointer=InMemorySaver()
+    )
+    config = {"configurable": {"thread_id": "conversation-7"}}
+    source = "print('x' * 5000)\nraise SystemExit('the reason')\n"
+    streamed = [chunk async for chunk in graph.astream({"source": source}, config, stream_mode="custom")]
+    assert {chunk["thread_id"] for chunk in streamed} == {"conversation-7"}
+    assert streamed[-1]["type"] == OUTCOME
+    kept = (await graph.aget_state(config)).values
+    assert kept["outcome"] == "runtime_error"
+    assert len(kept["feedback"]) <= 300
+    assert "the reason" in kept["feedback"]
+    verdict = ValidationResult.model_validate(kept["verdict"])
+    assert verdict.thread_id == "conversation-7"
+    assert verdict.feedback(300) == kept["feedback"]
+    with pytest.raises(ConfigurationError, match="thread_id"):
+        await graph.ainvoke({"source": source}, {"configurable": {"thread_id": "../elsewhere"}})
+
+
+async def test_a_node_compares_a_translation(prefect_server: str, credentials: Credentials) -> None:
+    def program(text: str) -> ValidationRequest:
+        source = f"import json, os\njson.dump({{'q': [{text}]}}, open(os.environ['UOM_RESULT_FILE'], 'w'))\n"
+        return ValidationRequest(profile="python", files={"main.py": source})
+
+    def sides_of(state: Conversation) -> tuple[ValidationRequest, ValidationRequest]:
+        return program("1"), program(state["source"])
+
+    node = translation_node(sides_of, credentials=credentials)
+    sides: set[str] = set()
+    last: Any = {}
+    async for mode, chunk in graph_of(node).astream(Conversation(source="2"), stream_mode=["custom", "values"]):
+        if mode == "custom":
+            sides.add(chunk["side"])
+        else:
+            last = chunk
+    assert sides == {"source", "target"}
+    assert last["outcome"] == "different"
+    assert "$.q[0]: source 1, target 2" in last["feedback"]
+    assert not TranslationResult.model_validate(last["verdict"]).equivalent
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("name", "snapshot", "stdout", "stderr", "code"),
+    [
+        (
+            *("java", JAVA_SANDBOX_SNAPSHOT_CREATION, JAVA_SANDBOX_COMMAND_EXECUTION_STDOUT),
+            *(JAVA_SANDBOX_COMMAND_EXECUTION_STDERR, "compiler.err.cant.resolve"),
+        ),
+        (
+            *("dotnet", DOTNET_SANDBOX_SNAPSHOT_CREATION, DOTNET_SANDBOX_COMMAND_EXECUTION_STDOUT),
+            *(DOTNET_SANDBOX_COMMAND_EXECUTION_STDERR, "CS1061"),
+        ),
+    ],
+    ids=["java", "dotnet"],
+)
+async def test_the_worked_example_repairs_its_program_with_the_feedback(
+    name: str, snapshot: str, stdout: str, stderr: str, code: str, prefect_server: str, workbench: Workbench
+) -> None:
+    await workbench.profile(name)
+    # A snapshot of its own, so that its making is seen in the stream.
+    profile = builtin_profile(name).model_copy(update={"type": f"{name}-langgraph"})
+    spec = importlib.util.spec_from_file_location("repair", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+
+    agent = example.agent(example.stand_in, profile=profile, credentials=workbench.credentials)
+    state = {"task": f"Add the totals, in {name}.", "profile": name}
+    streamed, checks = [], []
+    async for mode, chunk in agent.astream(state, stream_mode=["custom", "updates"]):
+        if mode == "custom":
+            streamed.append(chunk)
+        elif "check" in chunk:
+            checks.append(chunk["check"])
+    assert [check["outcome"] for check in checks] == ["compile_error", "passed"]
+    assert code in checks[0]["feedback"] or code in str(checks[0]["verdict"]["diagnostics"])
+    assert text_of(streamed, snapshot), "the snapshot was made without a word"
+    assert text_of(streamed, stdout).strip().endswith("12")
+    assert "adding" in text_of(streamed, stderr)
