@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Coroutine
 
@@ -44,9 +45,33 @@ async def _commands() -> list[Figure]:
     return await commands.command_line()
 
 
+async def _sqlite() -> list[Figure]:
+    from tests.bench import servers
+
+    async with platform_client() as daytona, servers.sqlite() as url:
+        return await servers.overhead(daytona, "SQLite", url)
+
+
+async def _postgresql() -> list[Figure]:
+    from tests.bench import servers
+
+    async with platform_client() as daytona, servers.postgresql() as url:
+        return await servers.overhead(daytona, "PostgreSQL", url)
+
+
+async def _watching() -> list[Figure]:
+    from tests.bench import watching
+
+    async with platform_client() as daytona:
+        return [*await watching.latency(daytona), *await watching.relay_cost(daytona)]
+
+
 BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Figure]]]] = {
     "platform": _platform,
     "validations": _validations,
+    "sqlite": _sqlite,
+    "postgresql": _postgresql,
+    "watching": _watching,
     "toolchains": _toolchains,
     "commands": _commands,
 }
@@ -60,10 +85,14 @@ def main() -> int:
     unknown = sorted(set(names) - set(BENCHMARKS))
     if unknown:
         parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    # Prefect's log lines would hide the table, and cost what nobody measures here.
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     with fresh_home():
         for name in names:
-            print(f"\n{name}", flush=True)
-            print_table(asyncio.run(BENCHMARKS[name]()))
+            before = os.getloadavg()[0]
+            figures = asyncio.run(BENCHMARKS[name]())
+            print(f"\n{name}, load {before:.1f} before and {os.getloadavg()[0]:.1f} after", flush=True)
+            print_table(figures)
     return 0
 
 
