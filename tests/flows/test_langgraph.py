@@ -30,6 +30,7 @@ from sandbox.translation import TranslationResult
 from tests.examples.workbench import Workbench
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "langgraph" / "repair.py"
+MADE = "made for a graph"
 
 
 class Conversation(TypedDict, total=False):
@@ -141,7 +142,8 @@ async def repaired(name: str, *, credentials: Credentials, profile: Profile | No
 
 def of_its_own(name: str) -> Profile:
     """The profile with a snapshot of its own, so that its making is seen in the stream."""
-    return builtin_profile(name).model_copy(update={"type": f"{name}-langgraph"})
+    profile = builtin_profile(name)
+    return profile.model_copy(update={"type": f"{name}-langgraph", "setup": (*profile.setup, f"echo {MADE}")})
 
 
 async def test_the_worked_example_repairs_its_program_with_the_feedback(
@@ -149,7 +151,7 @@ async def test_the_worked_example_repairs_its_program_with_the_feedback(
 ) -> None:
     streamed, told = await repaired("python", credentials=credentials, profile=of_its_own("python"))
     assert "NameError" in told
-    assert text_of(streamed, "python_sandbox_snapshot_creation")
+    assert MADE in text_of(streamed, "python_sandbox_snapshot_creation")
     assert text_of(streamed, "python_sandbox_command_execution_stdout") == "12\n"
 
 
@@ -158,7 +160,7 @@ async def test_the_worked_example_in_java(prefect_server: str, workbench: Workbe
     await workbench.profile("java")
     streamed, told = await repaired("java", credentials=workbench.credentials, profile=of_its_own("java"))
     assert "cannot find symbol" in told
-    assert text_of(streamed, JAVA_SANDBOX_SNAPSHOT_CREATION)
+    assert MADE in text_of(streamed, JAVA_SANDBOX_SNAPSHOT_CREATION)
     assert text_of(streamed, JAVA_SANDBOX_COMMAND_EXECUTION_STDOUT).endswith("12\n")
     assert text_of(streamed, JAVA_SANDBOX_COMMAND_EXECUTION_STDERR).endswith("adding\n")
 
