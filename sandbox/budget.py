@@ -137,6 +137,7 @@ async def insist(
     sandbox: str,
     seconds: float = REQUEST_SECONDS,
     tries: int | None = None,
+    restart_seconds: float = 0.0,
 ) -> T:
     """Makes a call into a sandbox, again and again while the platform does not answer it.
 
@@ -147,6 +148,7 @@ async def insist(
         sandbox: Name of the sandbox, likewise.
         seconds: Longest wait for one answer.
         tries: How often at most; as often as there is time for by default.
+        restart_seconds: How long a sandbox may be stopped or starting: another run may be about to restart it.
 
     Raises:
         SandboxLostError: The sandbox is gone; a proxy that cannot reach it is asked again for ``GATEWAY_SECONDS``.
@@ -167,7 +169,7 @@ async def insist(
                 failed += 1
                 if failed == 1 and meant.retry is not RetryClass.NEVER:
                     held.enter_context(within.held_up(began))
-                if failed == tries or not _passes(meant, error, time.monotonic() - began):
+                if failed == tries or not _passes(meant, error, time.monotonic() - began, restart_seconds):
                     raise meant from error
                 # A last try that was cut short says less than the one before it.
                 told = meant if told is None or not (within.expired and isinstance(error, TimeoutError)) else told
@@ -177,11 +179,12 @@ async def insist(
             await asyncio.sleep(pause)
 
 
-def _passes(meant: SandboxError, error: Exception, elapsed: float) -> bool:
+def _passes(meant: SandboxError, error: Exception, elapsed: float, restart_seconds: float) -> bool:
     """True for a fault that another try may find over."""
     if isinstance(meant, SandboxLostError):
         # A proxy says 502 for a moment while a connection is renewed; 404 and 410 do not pass.
-        return status_of(error) == 502 and elapsed <= GATEWAY_SECONDS
+        status = status_of(error)
+        return elapsed <= (GATEWAY_SECONDS if status == 502 else restart_seconds) and status not in (404, 410)
     return meant.retry is not RetryClass.NEVER
 
 

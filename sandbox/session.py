@@ -29,6 +29,10 @@ KILL_SECONDS: Final = 20.0
 """Until when the end of a program must be confirmed; the real toolbox takes up to 5 s before it kills."""
 
 
+RESTART_SECONDS: Final = 5.0
+"""How long a run waits to tidy up in a sandbox that another run restarts."""
+
+
 class Session:
     """One session of a sandbox, for one execution of a run.
 
@@ -188,6 +192,7 @@ class Session:
                 within=within,
                 step="close",
                 sandbox=self.sandbox.name,
+                restart_seconds=RESTART_SECONDS,
             )
         except SandboxError as error:
             logger.debug("the workspace of %s could not be tidied: %s", self.id, error)

@@ -180,6 +180,7 @@ class Validation:
             attempt = Attempt(
                 self._task, self._sandbox, events=self._events, deadline=self._deadline, repeated=self._repeated
             )
+            self._attempt = attempt  # also one that fails has left files, which `close` removes
             try:
                 await attempt.open()
             except SandboxError as error:
@@ -194,7 +195,6 @@ class Validation:
                     logger.warning("%s; next attempt in %.0f s", error, delay)
                     await asyncio.sleep(delay)
             else:
-                self._attempt = attempt
                 return
 
     async def start_phase(self, phase: Phase) -> None:
@@ -306,9 +306,9 @@ class Validation:
         self.recoveries.append(f"The sandbox was lost during the run ({error.message}); the run was repeated once.")
         if self._attempt is not None:
             await self._attempt.end(tidy=False)
-            self._attempt = None
         with self._watch.step("sandbox"):
             self._sandbox = await self._lifecycle.heal(error)
+        self._attempt = None
         await self.open_session()
         return True
 
