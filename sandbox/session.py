@@ -60,6 +60,8 @@ class Session:
         both = (asyncio.create_task(self._create()), asyncio.create_task(self._upload(files)))
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
+            # A creation that is cut off may come to pass after its session was deleted.
+            await asyncio.wait(both[:1])
             for task in both:
                 if task.done():
                     task.result()
