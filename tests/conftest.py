@@ -44,9 +44,11 @@ def send_what_waits() -> None:
     from prefect.events.worker import EventsWorker
     from prefect.logging.handlers import APILogWorker
 
+    from flows.event_relay import SENDER
     from flows.publisher import PUBLISHER
 
     assert PUBLISHER.flush(30)
+    assert SENDER.flush(30)
     APILogWorker.drain_all(timeout=30)
     EventsWorker.drain_all(timeout=30)
 

@@ -12,10 +12,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from daytona import AsyncDaytona
+from prefect.events.worker import EventsWorker
+from prefect.logging.handlers import APILogWorker
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows import prefect_api, validate
+from flows.event_relay import SENDER
 from flows.prefect_server import PrefectServer
+from flows.publisher import PUBLISHER
 from sandbox.profiles import builtin_profile
 from tests.bench.figures import Figure
 from tests.bench.validations import EMPTY, by_hand, core
@@ -42,7 +46,10 @@ async def overhead(client: AsyncDaytona, server: str, url: str | None) -> list[F
     assert (await core(EMPTY, client)).passed
     with temporary_settings({PREFECT_API_URL: url}):
         async with prefect_api():
-            return await _overhead(client, server)
+            figures = await _overhead(client, server)
+            # Before the server ends: who still has something to tell it would try for minutes.
+            await asyncio.to_thread(_send_what_waits)
+            return figures
 
 
 async def _overhead(client: AsyncDaytona, server: str) -> list[Figure]:
@@ -74,6 +81,13 @@ async def _overhead(client: AsyncDaytona, server: str) -> list[Figure]:
             ),
         ]
     return figures
+
+
+def _send_what_waits() -> None:
+    for sender in (PUBLISHER, SENDER):
+        assert sender.flush(60)
+    APILogWorker.drain_all(timeout=60)
+    EventsWorker.drain_all(timeout=60)
 
 
 async def _timed(work: Callable[[], Awaitable[None]], count: int) -> list[float]:
