@@ -70,6 +70,10 @@ class Ui:
         """Opens the page of a flow run."""
         await self.open(f"/v2/runs/flow-run/{run_id}?tab={tab}")
 
+    async def turn_to(self, tab: str) -> None:
+        """Turns to another tab of a run's page."""
+        await self.page.get_by_role("tab", name=tab, exact=True).click(timeout=PATIENCE)
+
     async def open_artifact(self, artifact_id: UUID, *, version: int = 2) -> None:
         """Opens the page of an artifact, in one of Prefect's two UIs."""
         await self.open(f"{'/v2' if version == 2 else ''}/artifacts/artifact/{artifact_id}")

@@ -47,16 +47,16 @@ async def test_a_passed_validation(ui: Ui, credentials: Credentials) -> None:
     await ui.shows_a_graph()
     await ui.picture("passed-run-graph-and-log")
 
-    await ui.open_run(run_id, tab="TaskRuns")
+    await ui.turn_to("Task Runs")
     await ui.shows("ensure_snapshot-python", "reconcile_sandbox-python", "execute_session-run", "stream_logs-run")
     await ui.shows("execute_session-build", "collect_results-python")
     await ui.picture("passed-task-runs")
 
-    await ui.open_run(run_id, tab="Details")
+    await ui.turn_to("Details")
     await ui.shows("The program passed.", "outcome:passed", "profile:python", "framework:plain", "thread:seen-passing")
     await ui.picture("passed-details")
 
-    await ui.open_run(run_id, tab="Artifacts")
+    await ui.turn_to("Artifacts")
     keys = {name: f"validation-{name}-python-plain" for name in ("summary", "console-run", "result", "results")}
     keys["console-run"] = "validation-console-python-plain-run"
     await ui.shows(*keys.values())
@@ -96,7 +96,7 @@ async def test_a_failed_validation_whose_program_is_hostile(ui: Ui, credentials:
     await expect(ui.text("RuntimeError", exact=True)).to_be_visible(timeout=PATIENCE)
     await ui.shows_a_graph()
     await ui.picture("failed-run-graph-and-log")
-    await ui.open_run(run_id, tab="Details")
+    await ui.turn_to("Details")
     await ui.shows("outcome:runtime_error")
     await ui.picture("failed-details")
 
