@@ -20,13 +20,14 @@ from tests.sandbox.conftest import Faulty
 from tests.sandbox.fault_proxy import Harm
 from tests.sandbox.shell_profile import Recorded, shell_profile, validate
 
+STAY = {"STAY": "8"}
 LABELS = r"PUT /api/sandbox/[^/]+/labels$"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def profile(daytona: AsyncDaytona) -> AsyncIterator[Profile]:
     """A profile with a sandbox of its own, which is removed in the end."""
-    made = shell_profile("echo here-we-are; sleep 2", type=f"lease-{uuid.uuid4().hex[:8]}")
+    made = shell_profile("echo here-we-are; sleep ${STAY:-0}", type=f"lease-{uuid.uuid4().hex[:8]}")
     yield made
     async for box in daytona.list():
         if box.name.startswith(made.sandbox_name):
@@ -76,7 +77,7 @@ async def test_a_run_renews_the_lease_of_its_own_sandbox_while_it_lives(
 ) -> None:
     monkeypatch.setattr(leases, "RENEW_SECONDS", 0.1)
     sink = Recorded()
-    running = asyncio.create_task(validate(faulty.daytona, profile, isolation="run", sink=sink))
+    running = asyncio.create_task(validate(faulty.daytona, profile, isolation="run", sink=sink, environment=STAY))
     async with asyncio.timeout(30):
         await sink.until("here-we-are\n")
     (box,) = [box async for box in faulty.daytona.list() if box.name.startswith(profile.sandbox_name)]
@@ -109,7 +110,7 @@ async def test_a_lease_that_cannot_be_renewed_ends_no_run_and_is_tried_again(
     monkeypatch.setattr(leases, "RENEW_SECONDS", 0.1)
     faulty.proxy.harms = [Harm(LABELS, status=503, times=2)]
     sink = Recorded()
-    running = asyncio.create_task(validate(faulty.daytona, profile, isolation="run", sink=sink))
+    running = asyncio.create_task(validate(faulty.daytona, profile, isolation="run", sink=sink, environment=STAY))
     async with asyncio.timeout(30):
         await sink.until("here-we-are\n")
     (box,) = [box async for box in faulty.daytona.list() if box.name.startswith(profile.sandbox_name)]
