@@ -147,7 +147,8 @@ class Attempt:
         if run.exit is not None:
             self._check_sandbox(run)
         passed = run.exit is not None and run.exit.code == 0
-        if run.exit is not None and not self.disk_full and (not passed or self._deadline.counts_phases):
+        follows = run.phase is not self._task.framework.phases[-1]
+        if run.exit is not None and not self.disk_full and (not passed or (follows and self._deadline.counts_phases)):
             status = await read_status(self.sandbox, self.workspace, run.phase.name, platform=self._deadline.platform)
         self._deadline.spend(run.seconds, inside=status.elapsed)
         if status.unfit and not self._repeated and self._task.isolation is not Isolation.RUN:

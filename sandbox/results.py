@@ -28,6 +28,7 @@ from sandbox.workspace import Workspace
 
 if TYPE_CHECKING:
     from daytona import AsyncSandbox
+    from daytona_toolbox_api_client_async import FileInfo
 
 STEP: Final = "collect_results"
 MAX_UNEXPECTED: Final = 50
@@ -81,17 +82,12 @@ async def read_result(
     Raises:
         SandboxError: The sandbox does not answer.
     """
-    try:
-        listed = await insist(
-            lambda: sandbox.fs.list_files(workspace.results), within=platform, step=STEP, sandbox=sandbox.name
-        )
-    except SandboxError as error:
-        if _is_locked(error):
-            return Reading(problem=_invalid("the results directory cannot be read: permission denied"))
-        if not _is_absent(error) and status_of(error) != 400:
-            raise
-        # The program has removed the directory, or put a file in its place; the sandbox itself answers.
-        listed = []
+    # At the same time: the note tells of what the list does not show, such as a link to nowhere.
+    listed, status = await asyncio.gather(
+        _list(sandbox, workspace, platform=platform), read_status(sandbox, workspace, phase, platform=platform)
+    )
+    if listed is None:
+        return Reading(problem=_invalid("the results directory cannot be read: permission denied"))
     entries = {entry.name: entry for entry in listed}
     name = posixpath.basename(workspace.result)
     if name not in entries:
@@ -102,7 +98,7 @@ async def read_result(
     found = entries.get(name)
     path = f"{workspace.results}/{name}"
     if found is None:
-        if (await read_status(sandbox, workspace, phase, platform=platform)).result_kind == "link":
+        if status.result_kind == "link":
             return Reading(problem=_invalid("the results directory is a symbolic link"))
         return Reading(
             problem=Verdict(Outcome.RESULT_MISSING, "The program left no result file."), unexpected=unexpected
@@ -113,10 +109,7 @@ async def read_result(
         too_large = _invalid(f"the result file has {found.size} bytes; the limit is {limit}")
         return Reading(path=path, problem=too_large, unexpected=unexpected)
     try:
-        data, status = await asyncio.gather(
-            _download(sandbox, path, limit=limit, size=found.size, platform=platform),
-            read_status(sandbox, workspace, phase, platform=platform),
-        )
+        data = await _download(sandbox, path, limit=limit, size=found.size, platform=platform)
     except SandboxError as error:
         if not _is_locked(error):
             raise
@@ -142,6 +135,21 @@ async def read_result(
         ended = "" if not error.incomplete else f"; it looks half-written, and the program ended with {exit_code}"
         return Reading(path=path, problem=_invalid(f"the result: {error.message}{ended}"), unexpected=unexpected)
     return Reading(path=path, value=value, unexpected=unexpected)
+
+
+async def _list(sandbox: AsyncSandbox, workspace: Workspace, *, platform: Deadline) -> list[FileInfo] | None:
+    """Returns what lies in the results directory; ``None`` when that cannot be read."""
+    try:
+        return await insist(
+            lambda: sandbox.fs.list_files(workspace.results), within=platform, step=STEP, sandbox=sandbox.name
+        )
+    except SandboxError as error:
+        if _is_locked(error):
+            return None
+        if not _is_absent(error) and status_of(error) != 400:
+            raise
+        # The program has removed the directory, or put a file in its place; the sandbox itself answers.
+        return []
 
 
 async def read_status(sandbox: AsyncSandbox, workspace: Workspace, phase: str, *, platform: Deadline) -> Status:

@@ -87,7 +87,8 @@ async def test_a_warm_run_asks_for_nothing_it_does_not_need(faulty: Faulty, prof
     assert second.recoveries == ()
     lines = [line.split("?")[0] for line in faulty.proxy.seen if "socket.io" not in line]
     shapes = sorted(line.replace(sandbox_id(second), "<id>") for line in lines)
-    assert len(shapes) == 11, shapes
+    assert len(shapes) == 12, shapes
+    assert faulty.proxy.count("bulk-download") == 1, "the note about the result, beside the list of files"
     assert shapes.count("GET /toolbox/<id>/process/session") == 1, "the search for abandoned sessions"
     assert faulty.proxy.count(GET) == 1
     assert faulty.proxy.count("GET /api/snapshots/") == 1
