@@ -11,7 +11,12 @@ import pytest
 import pytest_asyncio
 from daytona import AsyncDaytona, ListSandboxesQuery
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterParentFlowRunId
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterParentFlowRunId,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import Cancelled, Cancelling
@@ -41,7 +46,9 @@ def endless(thread: str, isolation: Isolation) -> ValidationRequest:
 
 async def newest_parentless_run() -> FlowRun:
     async with get_client() as api:
-        runs = await api.read_flow_runs(sort=FlowRunSort.EXPECTED_START_TIME_DESC, limit=10)
+        # Deployments with a schedule have runs that lie ahead, too.
+        begun = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(not_any_=[StateType.SCHEDULED])))
+        runs = await api.read_flow_runs(flow_run_filter=begun, sort=FlowRunSort.EXPECTED_START_TIME_DESC, limit=10)
     return next(run for run in runs if run.parent_task_run_id is None)
 
 

@@ -66,9 +66,12 @@ async def flow_run_of(result: ValidationResult) -> FlowRun:
 
 
 async def newest_run(api: PrefectClient) -> FlowRun:
+    """The run that was begun last: deployments with a schedule have runs that lie ahead, too."""
+    from prefect.client.schemas.filters import FlowRunFilterState, FlowRunFilterStateType
     from prefect.client.schemas.sorting import FlowRunSort
 
-    return (await api.read_flow_runs(sort=FlowRunSort.EXPECTED_START_TIME_DESC, limit=1))[0]
+    begun = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(not_any_=[StateType.SCHEDULED])))
+    return (await api.read_flow_runs(flow_run_filter=begun, sort=FlowRunSort.EXPECTED_START_TIME_DESC, limit=1))[0]
 
 
 async def everything_stored(run_id: UUID, *, tasks_named: Collection[str] = ()) -> str:
