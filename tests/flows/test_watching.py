@@ -15,7 +15,7 @@ from flows.background import Job
 from flows.event_assembly import EventAssembly
 from flows.event_relay import PIECE_CHARACTERS, EventRelay
 from flows.submission import submit
-from sandbox.connection import Credentials
+from sandbox.connection import Credentials, client
 from sandbox.errors import ConfigurationError
 from sandbox.events import EVENTS_LEFT_OUT, OUTCOME, PHASE_FINISHED, Event
 from sandbox.models import ValidationRequest, ValidationResult
@@ -119,25 +119,34 @@ async def started(request: ValidationRequest, credentials: Credentials) -> tuple
 
     running = asyncio.create_task(validate(request, credentials=credentials))
     wanted = FlowRunFilter(tags=FlowRunFilterTags(all_=[f"thread:{request.thread_id}"]))
-    async with asyncio.timeout(60), get_client() as client:
-        while not (found := await client.read_flow_runs(flow_run_filter=wanted)):  # noqa: ASYNC110
+    async with asyncio.timeout(60), get_client() as api:
+        while not (found := await api.read_flow_runs(flow_run_filter=wanted)):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     return str(found[0].id), running
 
 
 async def test_a_run_is_watched_live_to_its_end_and_again_later(prefect_server: str, credentials: Credentials) -> None:
-    source = (
-        "import sys, time\nfor n in range(3000): print('line', n)\nsys.stdout.flush()\ntime.sleep(2)\nprint('end\\0')\n"
-    )
+    go = f"/tmp/uom-watched-{uuid4().hex[:8]}"
+    source = f"""
+import os, sys, time
+for n in range(3000): print('line', n)
+sys.stdout.flush()
+while not os.path.exists('{go}'): time.sleep(0.02)
+os.unlink('{go}')
+print('end\\0')
+"""
     request = ValidationRequest(profile="python", files={"main.py": source}, thread_id=f"watched-{uuid4().hex[:8]}")
     run, running = await started(request, credentials)
     live: list[Event] = []
-    before_the_end = False
+    told = False
     async with asyncio.timeout(60):
         async for event in watch(run):
             live.append(event)
-            before_the_end = before_the_end or (event["type"] == STDOUT and not running.done())
-    assert before_the_end, "no output arrived while the program ran"
+            if event["type"] == STDOUT and not told:
+                told = True  # the program waits for a watcher that has heard it
+                async with client(credentials) as daytona:
+                    sandbox = await daytona.get("validation-sandbox-python-3-sandbox")
+                    await sandbox.process.exec(f"touch {go}")
     result = await running
     assert [event["seq"] for event in live] == list(range(1, len(live) + 1))
     output = "".join(str(event["data"]) for event in live if event["type"] == STDOUT)
