@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from sandbox.local.toolbox.framing import Stream, frames
 from sandbox.streaming import MASK, OutputCollector, ReplayFilter, SecretMask
+from tests.conftest import run_apart
 
 # Marker bytes, characters of several bytes, broken ones and a lonely U+FFFD: every kind of collision is met often.
 _payloads = st.lists(
@@ -77,7 +77,7 @@ def test_a_log_cut_anywhere_any_number_of_times_is_assembled_exactly(
             assert [text.startswith(got) for text, got in zip(wanted, texts, strict=True)] == [True, True]
         await connection(messages, filters, texts, None)
 
-    asyncio.run(follow())
+    run_apart(follow())
     assert [text + one.finish() for text, one in zip(texts, filters, strict=True)] == wanted
     assert [one.delivered for one in filters] == [len(text) for text in wanted]
 
